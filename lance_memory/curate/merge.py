@@ -1,0 +1,81 @@
+"""N memories into one row: what the successor carries over from its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from lance_memory.curate.transform import Derived
+from lance_memory.record.memory import SCOPE_LEVELS, Kind, Memory
+
+__all__ = ["successor_row"]
+
+CONSOLIDATES = "consolidates"
+SOURCE = "consolidated"
+
+
+def successor_row(
+    sources: Sequence[Memory],
+    derived: Derived,
+    *,
+    identifier: str,
+    now: datetime,
+    relation: str = CONSOLIDATES,
+) -> dict[str, Any]:
+    """The successor's columns as JSON values.
+
+    Scope levels, kind, actor and role are the sources' where all agree, else left open.
+    `valid_from` is the earliest and `event_at` the latest time of the sources, importance and
+    confidence their highest, tags their union, metadata what all agree on.
+    """
+    times = [memory.happened_at for memory in sources]
+    starts = [memory.valid_from or memory.happened_at for memory in sources]
+    kind = derived.kind or _agreed((m.kind for m in sources), Kind.SEMANTIC)
+    return {
+        "id": identifier,
+        "content": derived.content,
+        **{level: _agreed((getattr(m, level) for m in sources), "") for level in SCOPE_LEVELS},
+        "kind": str(kind),
+        "actor": _agreed((m.actor for m in sources), ""),
+        "role": _agreed((m.role for m in sources), ""),
+        "metadata": {**_common(sources), **derived.metadata},
+        "tags": list(dict.fromkeys([*(t for m in sources for t in m.tags), *derived.tags])),
+        "importance": _given(derived.importance, (m.importance for m in sources)),
+        "confidence": _given(derived.confidence, (m.confidence for m in sources)),
+        "quality": max((m.quality for m in sources if m.quality is not None), default=None),
+        "valid_from": min(starts).isoformat(),
+        "event_at": max(times).isoformat(),
+        "expires_at": _expiry(sources),
+        "seq": max((m.seq for m in sources if m.seq is not None), default=None),
+        "created_at": now.isoformat(),
+        "updated_at": now.isoformat(),
+        "state_at": now.isoformat(),
+        "source": SOURCE,
+        "relationships": [{"relation": relation, "target": m.id, "note": ""} for m in sources],
+    }
+
+
+def _agreed(values: Iterable[Any], otherwise: Any) -> Any:
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else otherwise
+
+
+def _given(value: float | None, values: Iterable[float]) -> float:
+    return max(values) if value is None else value
+
+
+def _expiry(sources: Sequence[Memory]) -> str | None:
+    """The latest; none, as soon as one source lives on."""
+    ends = [memory.expires_at for memory in sources]
+    known = [end for end in ends if end is not None]
+    return max(known).isoformat() if len(known) == len(ends) else None
+
+
+def _common(sources: Sequence[Memory]) -> Mapping[str, Any]:
+    first, *rest = (memory.metadata for memory in sources)
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in other and other[name] == value for other in rest)
+    }

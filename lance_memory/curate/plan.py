@@ -1,0 +1,159 @@
+"""A consolidation that has not happened yet: what would replace what. Can be saved and applied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lance_memory.curate.options import ConsolidateOptions
+from lance_memory.errors import InvalidInputError
+from lance_memory.record.results import WriteResult
+
+__all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult"]
+
+_FORMAT = "lance-memory consolidation plan 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """One cluster: its sources as they were read, and the row that takes their place.
+
+    Attributes:
+        sources: id → (revision, updated_at) that was read.
+        cohesion: mean cosine over all pairs, -1..1.
+        derived: the whole row to insert, by column; None: the cluster is left alone.
+        reason: why it is left alone.
+        contents: the sources' texts, oldest first, for the reader of the plan.
+    """
+
+    sources: Mapping[str, tuple[int, datetime]]
+    cohesion: float
+    derived: Mapping[str, Any] | None = None
+    reason: str = ""
+    contents: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of sources."""
+        return len(self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationPlan:
+    """Exactly what applying it commits, made at table version `version`."""
+
+    version: int
+    at: datetime
+    op_id: str
+    options: ConsolidateOptions
+    clusters: tuple[ClusterPlan, ...]
+    selected: int
+
+    @property
+    def accepted(self) -> tuple[ClusterPlan, ...]:
+        """The clusters that have a derived memory."""
+        return tuple(cluster for cluster in self.clusters if cluster.derived is not None)
+
+    @property
+    def skipped(self) -> tuple[ClusterPlan, ...]:
+        """The clusters that are left alone, each with its reason."""
+        return tuple(cluster for cluster in self.clusters if cluster.derived is None)
+
+    @property
+    def rows_saved(self) -> int:
+        """By how many the number of visible memories falls."""
+        return sum(cluster.size - 1 for cluster in self.accepted)
+
+    def manifest(self) -> dict[str, Any]:
+        """What rides in the commit."""
+        accepted = self.accepted
+        return {
+            "read_version": self.version,
+            "clusters": len(accepted),
+            "skipped": [{"sources": list(c.sources), "reason": c.reason} for c in self.skipped],
+            "derived": [str(c.derived["id"]) for c in accepted if c.derived],
+            "retired_sources": [source for c in accepted for source in c.sources],
+            "parameters": self.options.to_json(),
+        }
+
+    def to_json(self) -> str:
+        """The whole plan as one JSON text."""
+        document = {
+            "format": _FORMAT,
+            "version": self.version,
+            "at": self.at.isoformat(),
+            "op_id": self.op_id,
+            "options": self.options.to_json(),
+            "selected": self.selected,
+            "rows_saved": self.rows_saved,
+            "clusters": [_cluster_json(cluster) for cluster in self.clusters],
+        }
+        return json.dumps(document, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> ConsolidationPlan:
+        """The inverse of `to_json`.
+
+        Raises:
+            InvalidInputError: not such a text.
+        """
+        try:
+            document = json.loads(text)
+            if document["format"] != _FORMAT:
+                raise InvalidInputError(
+                    f"the plan has format {document['format']!r}; this release reads {_FORMAT!r}"
+                )
+            return cls(
+                version=int(document["version"]),
+                at=datetime.fromisoformat(document["at"]),
+                op_id=document["op_id"],
+                options=ConsolidateOptions.from_json(document["options"]),
+                clusters=tuple(_cluster_from(cluster) for cluster in document["clusters"]),
+                selected=int(document["selected"]),
+            )
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"that is no saved consolidation plan ({error!r}); make one with "
+                "`lmem consolidate --dry-run --plan FILE`"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationResult:
+    """A pass that was committed: the plan, and the version it made."""
+
+    plan: ConsolidationPlan
+    write: WriteResult
+
+    @property
+    def version(self) -> int:
+        """The version that the pass made."""
+        return self.write.version
+
+
+def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
+    return {
+        "sources": {i: [revision, at.isoformat()] for i, (revision, at) in cluster.sources.items()},
+        "size": cluster.size,
+        "cohesion": cluster.cohesion,
+        "derived": cluster.derived,
+        "reason": cluster.reason,
+        "contents": list(cluster.contents),
+    }
+
+
+def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
+    seen = {
+        identifier: (int(revision), datetime.fromisoformat(at))
+        for identifier, (revision, at) in values["sources"].items()
+    }
+    return ClusterPlan(
+        sources=seen,
+        cohesion=float(values["cohesion"]),
+        derived=values["derived"],
+        reason=values["reason"],
+        contents=tuple(values["contents"]),
+    )

@@ -1,0 +1,89 @@
+"""Everything lance-memory raises on purpose.
+
+One root, and one class per thing that a caller can do about it. Each is also the built-in
+that a Python programmer would have caught anyway. Messages say what was asked, what was
+found, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AmbiguousError",
+    "ConflictError",
+    "EmbeddingError",
+    "InvalidInputError",
+    "LanceMemoryError",
+    "MissingExtraError",
+    "NotFoundError",
+    "RejectedError",
+    "ScopeError",
+    "StorageError",
+    "StoreFormatError",
+]
+
+
+class LanceMemoryError(Exception):
+    """The root: catch this to catch everything the package raises on purpose."""
+
+
+class InvalidInputError(LanceMemoryError, ValueError):
+    """An argument makes no sense on its own. Correct the call."""
+
+
+class RejectedError(LanceMemoryError, ValueError):
+    """The write path refused a memory; nothing of its batch was stored.
+
+    `rows` holds the positions (0-based) of the offending items in the batch.
+    """
+
+    def __init__(self, message: str, *, rows: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(rows)
+
+
+class NotFoundError(LanceMemoryError, KeyError):
+    """No such memory, version, tag, branch or store. Look at what exists."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of its argument
+        return str(self.args[0]) if self.args else ""
+
+
+class AmbiguousError(LanceMemoryError, ValueError):
+    """A prefix or key fits more than one memory; `candidates` lists them. Give more of it."""
+
+    def __init__(self, message: str, *, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.candidates = tuple(candidates)
+
+
+class ConflictError(LanceMemoryError, RuntimeError):
+    """Somebody changed what this write had read; nothing was written. Read again, plan again.
+
+    `ids` lists the memories in question, where they are known.
+    """
+
+    def __init__(self, message: str, *, ids: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.ids = tuple(ids)
+
+
+class ScopeError(LanceMemoryError, PermissionError):
+    """The call reaches outside the scope of the handle, or needs a scope and was given none."""
+
+
+class StoreFormatError(LanceMemoryError, ValueError):
+    """The path holds something that this release cannot open as a store."""
+
+
+class StorageError(LanceMemoryError, OSError):
+    """The disk or object store failed: full, read-only, permission, damaged file."""
+
+
+class EmbeddingError(LanceMemoryError, RuntimeError):
+    """An embedder failed, or gave vectors of the wrong number, length or value."""
+
+
+class MissingExtraError(LanceMemoryError, ImportError):
+    """An optional dependency is not installed; the message names the extra to install."""

@@ -1,0 +1,1 @@
+"""What a memory is: values, Arrow rows, filters, times, ids."""

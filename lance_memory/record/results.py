@@ -1,0 +1,198 @@
+"""What the verbs answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from lance_memory.record.memory import Memory, Scope
+
+__all__ = [
+    "AddManyResult",
+    "AddResult",
+    "Change",
+    "Diff",
+    "Hit",
+    "Outcome",
+    "Related",
+    "RollbackPlan",
+    "SearchResult",
+    "Stats",
+    "WriteResult",
+]
+
+
+class Outcome(StrEnum):
+    """What became of an added memory."""
+
+    STORED = "stored"
+    ALREADY_THERE = "already_there"
+    PENDING = "pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """A write that is durable: the version it made, and what that version changed.
+
+    A write that had nothing to do changes nothing and names the version it found.
+    """
+
+    uri: str
+    version: int
+    operation: str
+    ids: tuple[str, ...] = ()
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddResult:
+    """What became of one memory: `id` is the stored one, or the one that was there already."""
+
+    uri: str
+    version: int
+    id: str
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddManyResult:
+    """What became of a batch.
+
+    `ids` has one id for each row of the batch, in order; `already_there` maps the positions
+    of the rows that were not stored to the reason.
+    """
+
+    uri: str
+    version: int
+    ids: tuple[str, ...]
+    stored: int
+    already_there: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled memory, and why.
+
+    Attributes:
+        score: 0..1, higher is nearer; comparable within one result only.
+        similarity: cosine of query and memory, -1..1; None where the vector leg did not see it.
+        words: BM25 of the words leg, >= 0; None where that leg did not see it.
+    """
+
+    memory: Memory
+    score: float
+    similarity: float | None = None
+    words: float | None = None
+
+    def explain(self) -> str:
+        """The score's parts in one line."""
+        parts = [
+            f"cosine {self.similarity:.3f}" if self.similarity is not None else "not by vector",
+            f"BM25 {self.words:.2f}" if self.words is not None else "not by words",
+        ]
+        return f"score {self.score:.3f} = " + " + ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The hits of one search, best first, at one version.
+
+    `degraded` names the legs that could not answer, with the reason. Iterates over its hits.
+    """
+
+    version: int
+    mode: str
+    hits: tuple[Hit, ...]
+    degraded: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Any:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Related:
+    """A memory reached over relationships.
+
+    `direction` is "out" when the walk followed edges from the start to their targets, "in"
+    when it followed them backwards; `depth` counts the edges.
+    """
+
+    memory: Memory
+    relation: str
+    direction: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A memory that stands in both versions with another content; `columns` names what differs."""
+
+    before: Memory
+    after: Memory
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What a reader of `before` and of `after` sees differently."""
+
+    before: int
+    after: int
+    inserted: tuple[Memory, ...]
+    updated: tuple[Change, ...]
+    removed: tuple[Memory, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.inserted or self.updated or self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What a rollback or revert would do, made at version `version`: ids that come back or go."""
+
+    operation: str
+    version: int
+    target: int
+    reappear: tuple[str, ...]
+    change: tuple[str, ...]
+    disappear: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.reappear or self.change or self.disappear)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """The store in numbers, at one version and within one scope."""
+
+    uri: str
+    version: int
+    at: datetime
+    scope: Scope
+    rows: int
+    visible: int
+    by_state: Mapping[str, int]
+    by_kind: Mapping[str, int]
+    users: int
+    sessions: int
+    without_embedding: int
+    embedding_model: str
+    dimension: int
+    versions: int
+    tags: Mapping[str, int]
+    branches: tuple[str, ...]
+    fragments: int
+    bytes: int
+    unindexed_rows: Mapping[str, int]

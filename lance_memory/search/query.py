@@ -1,0 +1,91 @@
+"""What is asked of a search, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lance_memory.errors import InvalidInputError
+from lance_memory.record.filters import Filter
+
+__all__ = ["Mode", "Query"]
+
+
+class Mode(StrEnum):
+    """Which legs answer: nearness of vectors, words, or the union of both."""
+
+    VECTOR = "vector"
+    TEXT = "text"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One search. `vector` is unit or not, float32 [d]; None: embed `text` where it is needed."""
+
+    text: str
+    vector: NDArray[np.float32] | None
+    mode: Mode
+    k: int
+    offset: int
+    filter: Filter
+
+    @classmethod
+    def of(
+        cls,
+        text: str | None,
+        *,
+        vector: ArrayLike | None,
+        mode: Mode | str,
+        k: int,
+        offset: int,
+        where: Filter,
+        dimension: int,
+    ) -> Query:
+        """Check the arguments.
+
+        Raises:
+            InvalidInputError: nothing is asked, k or offset is negative, the mode is unknown or
+                lacks what it needs, the vector has another length, is not finite or all zero.
+        """
+        if text is not None and not text.strip():
+            raise InvalidInputError("the query is blank; ask something, or use list()")
+        if text is None and vector is None:
+            raise InvalidInputError("a search needs a text or a vector")
+        if k < 0 or offset < 0:
+            raise InvalidInputError(f"k={k}, offset={offset}; neither can be negative")
+        if mode not in list(Mode):
+            raise InvalidInputError(f"mode={mode!r}; there are: {', '.join(Mode)}")
+        if text is None:
+            if mode == Mode.TEXT:
+                raise InvalidInputError("mode 'text' needs a query text; only a vector was given")
+            mode = Mode.VECTOR
+        return cls(
+            text=text or "",
+            vector=None if vector is None else checked_vector(vector, dimension),
+            mode=Mode(mode),
+            k=k,
+            offset=offset,
+            filter=where,
+        )
+
+
+def checked_vector(vector: ArrayLike, dimension: int) -> NDArray[np.float32]:
+    """The query vector as float32 [d].
+
+    Raises:
+        InvalidInputError: wrong length, not finite, or all zero.
+    """
+    array = np.asarray(vector, dtype=np.float32)
+    if array.shape != (dimension,):
+        raise InvalidInputError(
+            f"the query vector has shape {list(array.shape)}; the store's have {dimension} numbers"
+        )
+    if not np.isfinite(array).all() or not array.any():
+        raise InvalidInputError(
+            "the query vector has to be finite and not all zero; a zero vector has no direction"
+        )
+    return array

@@ -1,0 +1,25 @@
+"""The engine room: the only one that imports lance."""
+
+from lance_memory.storage import history, indices, undo, upkeep
+from lance_memory.storage.change import Audit, ChangeSet, Plan
+from lance_memory.storage.history import Branch, Comparison, LogEntry
+from lance_memory.storage.snapshot import Snapshot
+from lance_memory.storage.table import Table, absolute
+from lance_memory.storage.upkeep import UpkeepResult
+
+__all__ = [
+    "Audit",
+    "Branch",
+    "ChangeSet",
+    "Comparison",
+    "LogEntry",
+    "Plan",
+    "Snapshot",
+    "Table",
+    "UpkeepResult",
+    "absolute",
+    "history",
+    "indices",
+    "undo",
+    "upkeep",
+]

@@ -1,0 +1,274 @@
+"""The one write primitive: a change set, and how it becomes exactly one version."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_memory.errors import ConflictError
+from lance_memory.record.identity import new_id
+from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.storage.engine import CommitConflictError, lance, translated
+from lance_memory.storage.snapshot import Located, Snapshot
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceOperation
+
+__all__ = ["Audit", "ChangeSet", "Seen", "commit"]
+
+Seen = Mapping[str, tuple[int, datetime]]
+"""id → (revision, updated_at) as a plan saw it."""
+
+_ATTEMPTS = 40
+_MAX_SCOPES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """Who did what, when and why. Rides in the commit; `log` reads it back."""
+
+    operation: str
+    at: datetime
+    actor: str = ""
+    reason: str = ""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    op_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """Rows to insert, rows to put in the place of others, ids to delete: one version, or nothing.
+
+    Attributes:
+        audit: who and why.
+        inserts: whole rows under ids that are not in the table.
+        updates: whole rows that replace the ones with the same ids.
+        deletes: rows that go; only `id` and the scope columns of it are read.
+        seen: the revisions that the plan was made from, where it was made at an earlier version.
+            Where the table holds another one, or none, the commit raises `ConflictError`.
+    """
+
+    audit: Audit
+    inserts: pa.Table | None = None
+    updates: pa.Table | None = None
+    deletes: pa.Table | None = None
+    seen: Seen = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return any(self.counts().values())
+
+    def counts(self) -> dict[str, int]:
+        """How many rows are inserted, updated, deleted."""
+        parts = {"inserted": self.inserts, "updated": self.updates, "deleted": self.deletes}
+        return {name: len(rows) if rows is not None else 0 for name, rows in parts.items()}
+
+    def written(self) -> pa.Table | None:
+        """The rows that are written, as one table."""
+        parts = [rows for rows in (self.inserts, self.updates) if rows]
+        return pa.concat_tables(parts) if parts else None
+
+    def replaced(self) -> list[str]:
+        """The ids whose present rows go."""
+        parts = [rows["id"].to_pylist() for rows in (self.updates, self.deletes) if rows]
+        return [identifier for part in parts for identifier in part]
+
+    def scopes(self) -> list[dict[str, str]] | None:
+        """The distinct scopes touched, so that a scoped `log` shows its own; None: too many."""
+        levels = list(SCOPE_LEVELS)
+        parts = [r.select(levels) for r in (self.inserts, self.updates, self.deletes) if r]
+        rows = pa.concat_tables(parts)
+        if len(rows) > 1:
+            rows = rows.group_by(levels).aggregate([])
+        return rows.to_pylist() if len(rows) <= _MAX_SCOPES else None
+
+
+Plan = Callable[[Snapshot], ChangeSet]
+"""Decides, from the rows of one version, what to write. Called again after a lost race."""
+
+
+def commit(
+    latest: Callable[[], Snapshot],
+    plan: Plan,
+    *,
+    published: Callable[[Snapshot], None],
+    storage_options: dict[str, str] | None,
+) -> tuple[ChangeSet, int]:
+    """Plan at the latest version, verify, write, publish; plan again when somebody was faster.
+
+    Args:
+        latest: gives the newest version.
+        plan: see `Plan`. An empty change set writes nothing.
+        published: is told of the new version.
+        storage_options: the engine's options for the table's store.
+
+    Returns:
+        The change set that was committed, and its version (the one that was read, if empty).
+
+    Raises:
+        ConflictError: a row changed since the plan saw it, or the race was lost too often.
+    """
+    written = _Written(storage_options)
+    for attempt in range(_ATTEMPTS):
+        snapshot = latest()
+        change = plan(snapshot)
+        if not change:
+            return change, snapshot.version
+        operation = _operation(snapshot, change, written)
+        try:
+            dataset = _publish(snapshot, operation, change, storage_options)
+        except CommitConflictError:
+            time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.25)))
+            continue
+        published(Snapshot(dataset))
+        return change, int(dataset.version)
+    raise ConflictError(
+        f"could not commit {change.audit.operation}: other writers were faster {_ATTEMPTS} times; "
+        "nothing was written: try again"
+    )
+
+
+def _publish(
+    snapshot: Snapshot,
+    operation: LanceOperation.BaseOperation,
+    change: ChangeSet,
+    storage_options: dict[str, str] | None,
+) -> lance.LanceDataset:
+    transaction = lance.Transaction(
+        read_version=snapshot.version,
+        operation=operation,
+        transaction_properties=properties(change),
+    )
+    with translated(f"commit {change.audit.operation}"):
+        return lance.LanceDataset.commit(
+            snapshot.dataset, transaction, max_retries=0, storage_options=storage_options
+        )
+
+
+def _operation(
+    snapshot: Snapshot, change: ChangeSet, written: _Written
+) -> LanceOperation.BaseOperation:
+    """The engine operation that does all of `change`, and that a rival writer conflicts with.
+
+    Two inserts of the same new id would both commit, because an append conflicts with nothing.
+    So every change set names the table's lowest fragment as updated, unchanged if need be:
+    change sets then exclude each other on it, the loser plans again, and sees the winner's
+    rows (design/002-one-commit.md).
+    """
+    rows = change.written()
+    fragments = written.fragments(rows, snapshot) if rows else []
+    removed, updated = _masked(snapshot, change)
+    existing = snapshot.dataset.get_fragments()
+    if not existing:
+        return _first_rows(snapshot, fragments)
+    fence = min(existing, key=lambda fragment: int(fragment.fragment_id))
+    touched = {*removed, *(fragment.id for fragment in updated)}
+    if fence.fragment_id not in touched:
+        updated.append(fence.metadata)
+    return lance.LanceOperation.Update(
+        removed_fragment_ids=removed,
+        updated_fragments=updated,
+        new_fragments=fragments,
+        update_mode="rewrite_rows",
+    )
+
+
+def _first_rows(
+    snapshot: Snapshot, fragments: list[FragmentMetadata]
+) -> LanceOperation.BaseOperation:
+    """Rows for a table without fragments: a Merge, which conflicts with every other write.
+
+    It keeps the fragment ids that it is given, so they start above all that an index has seen.
+    """
+    seen = [f for index in snapshot.dataset.list_indices() for f in index["fragment_ids"]]
+    start = max(seen, default=-1) + 1
+    numbered = [replace(fragment, id=start + i) for i, fragment in enumerate(fragments)]
+    return lance.LanceOperation.Merge(
+        fragments=numbered, schema=snapshot.dataset.lance_schema, preserves_nullability=False
+    )
+
+
+def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[FragmentMetadata]]:
+    """Deletion vectors over the old rows: fragments that end empty, and the others' new metadata.
+
+    Verifies every row on the way.
+    """
+    gone = change.replaced()
+    if not gone and not change.seen:
+        return [], []
+    located = snapshot.locate([*dict.fromkeys([*gone, *change.seen])])
+    _verify(change, gone, located)
+    mask = pc.is_in(located.rows["id"], pa.array(gone, pa.string())).to_numpy()
+    addresses = located.addresses[mask]
+    removed: list[int] = []
+    updated: list[FragmentMetadata] = []
+    with translated(f"write {change.audit.operation}"):
+        fragment_ids = addresses >> np.uint64(32)
+        offsets = addresses & np.uint64(0xFFFF_FFFF)
+        for fragment_id in np.unique(fragment_ids).tolist():
+            fragment = snapshot.dataset.get_fragment(fragment_id)
+            rest = fragment.delete_rows(offsets[fragment_ids == fragment_id].tolist())
+            if rest is None:
+                removed.append(fragment_id)
+            else:
+                updated.append(rest)
+    return removed, updated
+
+
+def _verify(change: ChangeSet, gone: list[str], located: Located) -> None:
+    """Refuse the change when a row is not the one that the plan saw."""
+    found = located.fingerprints()
+    bad = [i for i in gone if i not in found]
+    bad += [i for i, seen in change.seen.items() if found.get(i) != seen]
+    if bad:
+        bad = sorted(set(bad))
+        raise ConflictError(
+            f"could not commit {change.audit.operation}: {len(bad)} of the memories it is about "
+            f"were changed or deleted since it was planned ({', '.join(bad[:3])}); nothing was "
+            "written: read and plan again",
+            ids=bad,
+        )
+
+
+class _Written:
+    """Data files of one commit; a repeated attempt with the same rows does not write them again."""
+
+    def __init__(self, storage_options: dict[str, str] | None) -> None:
+        self._storage_options = storage_options
+        self._rows: pa.Table | None = None
+        self._fragments: list[FragmentMetadata] = []
+
+    def fragments(self, rows: pa.Table, snapshot: Snapshot) -> list[FragmentMetadata]:
+        if self._rows is None or not rows.equals(self._rows):
+            with translated("write rows"):
+                self._fragments = lance.fragment.write_fragments(
+                    rows,
+                    snapshot.dataset,
+                    mode="append",
+                    storage_options=self._storage_options,
+                )
+            self._rows = rows
+        return list(self._fragments)
+
+
+def properties(change: ChangeSet) -> dict[str, str]:
+    """The audit record as transaction properties."""
+    audit = change.audit
+    return {
+        "operation": audit.operation,
+        "op_id": audit.op_id or new_id(audit.at),
+        "at": audit.at.astimezone(UTC).isoformat(),
+        "actor": audit.actor,
+        "reason": audit.reason,
+        "counts": json.dumps(change.counts()),
+        "scopes": json.dumps(change.scopes()),
+        "manifest": json.dumps(audit.manifest, ensure_ascii=False),
+    }

@@ -1,0 +1,93 @@
+"""The engine, and its failures in our words.
+
+pylance raises bare OSError and ValueError that are told apart by their text. Everything the
+package asks of the engine happens inside `translated`, so no caller ever reads such a text.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lance_memory.errors import (
+    ConflictError,
+    InvalidInputError,
+    LanceMemoryError,
+    NotFoundError,
+    StorageError,
+)
+
+# The engine's own log lines are for its developers; ours go through Python's logging.
+os.environ.setdefault("LANCE_LOG", "error")
+
+import lance
+import pyarrow as pa
+from lance.commit import CommitConflictError
+
+__all__ = ["CommitConflictError", "lance", "translated"]
+
+_MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...], str], ...] = (
+    (
+        StorageError,
+        (errno.ENOSPC, errno.EDQUOT),
+        ("no space left", "storage full", "disk quota", "os error 28"),
+        "no space left; nothing was written: free some",
+    ),
+    (
+        StorageError,
+        (errno.EACCES, errno.EROFS, errno.EPERM),
+        ("permission denied", "read-only file system", "os error 13", "os error 30"),
+        "no permission to write there; nothing was written",
+    ),
+    (NotFoundError, (), ("ref not found",), "no such tag or branch"),
+    (
+        ConflictError,
+        (),
+        ("ref conflict", "already exists"),
+        "it is there already, or a tag holds it",
+    ),
+    (
+        InvalidInputError,
+        (),
+        ("ref is invalid",),
+        "a tag or branch name has letters, digits, '.', '-' and '_'",
+    ),
+)
+_GONE = ("not found", "no such file")
+
+
+@contextmanager
+def translated(action: str) -> Iterator[None]:
+    """Run engine calls; their failures come out as the package's own errors.
+
+    Args:
+        action: what was asked, as in "open /data/store"; it opens the message.
+
+    Raises:
+        NotFoundError, InvalidInputError, ConflictError, StorageError: see `errors`.
+        CommitConflictError: left as it is, for the commit loop, which alone handles it.
+    """
+    try:
+        yield
+    except (LanceMemoryError, CommitConflictError):
+        raise
+    except (OSError, ValueError, RuntimeError, NotImplementedError, pa.ArrowException) as error:
+        raise _translation(action, error) from error
+
+
+def _translation(action: str, error: Exception) -> LanceMemoryError:
+    text = str(error).lower()
+    code = getattr(error, "errno", None)
+    for kind, codes, signs, meaning in _MEANINGS:
+        if code in codes or any(sign in text for sign in signs):
+            return kind(f"could not {action}: {meaning}")
+    if any(sign in text for sign in _GONE):
+        return NotFoundError(f"could not {action}: not found; {_short(error)}")
+    return StorageError(f"could not {action}: the engine says: {_short(error)}")
+
+
+def _short(error: Exception) -> str:
+    """The engine's message without the source location it ends with."""
+    return str(error).split(", /home/")[0].strip()

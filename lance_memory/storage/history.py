@@ -1,0 +1,264 @@
+"""Versions: their log, the difference between two of them, tags, branches, clones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from lance_memory.errors import ConflictError, InvalidInputError, NotFoundError
+from lance_memory.record.memory import Scope
+from lance_memory.storage.engine import translated
+from lance_memory.storage.snapshot import Snapshot
+from lance_memory.storage.table import TABLE_NAME, Table
+
+__all__ = [
+    "Branch",
+    "Comparison",
+    "LogEntry",
+    "branches",
+    "clone",
+    "compare",
+    "create_branch",
+    "create_tag",
+    "delete_branch",
+    "delete_tag",
+    "entries",
+    "entry",
+    "tags",
+    "version_at",
+]
+
+_PHYSICAL = {
+    "Overwrite": "create",
+    "Rewrite": "compact",
+    "CreateIndex": "index",
+    "Clone": "clone",
+    "Restore": "restore",
+    "ReserveFragments": "compact",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One version: what was done, by whom, when and why.
+
+    `upkeep` marks the versions that changed no memory (creation, compaction, indices).
+    `scopes` lists the scopes that were written to; None: too many to list.
+    """
+
+    version: int
+    at: datetime
+    operation: str
+    op_id: str = ""
+    actor: str = ""
+    reason: str = ""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    upkeep: bool = False
+    scopes: tuple[Scope, ...] | None = ()
+    manifest: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A line of versions beside main. `parent_version` is where it left `parent`."""
+
+    name: str
+    parent: str
+    parent_version: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Ids that stand in the later version only, in both but differently, in the earlier only."""
+
+    inserted: tuple[str, ...]
+    updated: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.inserted or self.updated or self.removed)
+
+
+def entries(table: Table) -> Iterator[LogEntry]:
+    """The log, newest first; versions that were cleaned up are not in it."""
+    with translated("list versions"):
+        refs = table.latest().dataset.version_refs()
+        versions = sorted((int(ref["version"]) for ref in refs), reverse=True)
+    for version in versions:
+        yield entry(table, version)
+
+
+def entry(table: Table, version: int) -> LogEntry:
+    """The log entry of one version."""
+    snapshot = table.at(version)
+    with translated(f"read the transaction of version {version}"):
+        transaction = snapshot.dataset.read_transaction(version)
+    found = (transaction.transaction_properties or {}) if transaction else {}
+    if "operation" not in found:
+        kind = type(transaction.operation).__name__ if transaction else ""
+        operation = _PHYSICAL.get(kind, kind or "unknown")
+        return LogEntry(version=version, at=snapshot.written_at(), operation=operation, upkeep=True)
+    scopes = json.loads(found["scopes"])
+    return LogEntry(
+        version=version,
+        at=datetime.fromisoformat(found["at"]),
+        operation=found["operation"],
+        op_id=found["op_id"],
+        actor=found["actor"],
+        reason=found["reason"],
+        **json.loads(found["counts"]),
+        scopes=None if scopes is None else tuple(Scope(**levels) for levels in scopes),
+        manifest=json.loads(found["manifest"]) or None,
+    )
+
+
+def version_at(table: Table, moment: datetime) -> int:
+    """The version that was the newest at `moment`.
+
+    Raises:
+        NotFoundError: `moment` lies before the oldest version that is still there.
+    """
+    oldest = None
+    for oldest in entries(table):
+        if oldest.at <= moment:
+            return oldest.version
+    since = f"the oldest version is of {oldest.at.isoformat()}" if oldest else "it has none"
+    raise NotFoundError(f"no version of {table.uri} is as old as {moment.isoformat()}; {since}")
+
+
+def compare(before: Snapshot, after: Snapshot, predicate: str | None = None) -> Comparison:
+    """What changed between two versions, by id, revision and update time.
+
+    Three narrow columns are read of each side; the predicate must depend on columns that never
+    change (the scope), so that a row stands on both sides or on its own merits.
+    """
+    old, new = (_fingerprints(side, predicate) for side in (before, after))
+    joined = old.join(new, on="id", how="full", suffix="_new")
+    gone = joined.filter(pl.col("id_new").is_null())
+    born = joined.filter(pl.col("id").is_null())
+    differs = pl.any_horizontal(
+        pl.col("revision") != pl.col("revision_new"),
+        pl.col("updated_at") != pl.col("updated_at_new"),
+    )
+    changed = joined.filter(pl.col("id").is_not_null() & pl.col("id_new").is_not_null() & differs)
+    return Comparison(
+        inserted=tuple(sorted(born["id_new"].to_list())),
+        updated=tuple(sorted(changed["id"].to_list())),
+        removed=tuple(sorted(gone["id"].to_list())),
+    )
+
+
+def _fingerprints(snapshot: Snapshot, predicate: str | None) -> pl.DataFrame:
+    rows = snapshot.scan(predicate, columns=["id", "revision", "updated_at"])
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)  # noqa: S101 (a table is never a series)
+    return frame
+
+
+def tags(table: Table) -> dict[str, int]:
+    """Tag → version, of this branch."""
+    with translated("list tags"):
+        found = table.latest().dataset.tags.list()
+    branch = None if table.branch == "main" else table.branch
+    return {name: int(t["version"]) for name, t in sorted(found.items()) if t["branch"] == branch}
+
+
+def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> None:
+    """Name a version; cleanup never removes it.
+
+    Raises:
+        ConflictError: the tag exists, and `move` is not set.
+        InvalidInputError: the name has other characters than letters, digits, `.`, `-`, `_`.
+    """
+    table.at(version)
+    reference: Any = version if table.branch == "main" else (table.branch, version)
+    exists = name in tags(table)
+    if exists and not move:
+        raise ConflictError(f"tag {name!r} is on version {tags(table)[name]} already")
+    with translated(f"tag version {version} as {name!r}"):
+        refs = table.latest().dataset.tags
+        if exists:
+            refs.update(name, reference)
+        else:
+            refs.create(name, reference)
+
+
+def delete_tag(table: Table, name: str) -> int:
+    """Remove a tag, and return the version it was on.
+
+    Raises:
+        NotFoundError: no such tag.
+    """
+    found = tags(table)
+    if name not in found:
+        raise NotFoundError(f"there is no tag {name!r}; there are: {_listed(found)}")
+    with translated(f"remove tag {name!r}"):
+        table.latest().dataset.tags.delete(name)
+    return found[name]
+
+
+def branches(table: Table) -> list[Branch]:
+    """All branches but main."""
+    with translated("list branches"):
+        found = table.latest().dataset.branches.list()
+    return [
+        Branch(
+            name=name,
+            parent=branch["parent_branch"] or "main",
+            parent_version=int(branch["parent_version"]),
+            created_at=datetime.fromtimestamp(branch["create_at"], UTC),
+        )
+        for name, branch in sorted(found.items())
+    ]
+
+
+def create_branch(table: Table, name: str, version: int) -> Table:
+    """A branch that starts at `version`.
+
+    Raises:
+        ConflictError: there is one of that name.
+    """
+    if name in {branch.name for branch in branches(table)} or name == "main":
+        raise ConflictError(f"there is a branch {name!r} already; name another, or open that one")
+    if not name:
+        raise InvalidInputError("a branch needs a name")
+    table.at(version)
+    reference: Any = version if table.branch == "main" else (table.branch, version)
+    with translated(f"create branch {name!r}"):
+        table.latest().dataset.create_branch(name, reference)
+    return table.on_branch(name)
+
+
+def delete_branch(table: Table, name: str) -> None:
+    """Remove a branch and the versions that only it has.
+
+    Raises:
+        NotFoundError: no such branch.
+        ConflictError: a tag holds one of its versions.
+    """
+    names = {branch.name for branch in branches(table)}
+    if name not in names:
+        raise NotFoundError(f"there is no branch {name!r}; there are: {_listed(names)}")
+    with translated(f"delete branch {name!r}"):
+        table.latest().dataset.branches.delete(name)
+
+
+def clone(table: Table, version: int, uri: str) -> None:
+    """A store at `uri` that starts as `version` of this one and shares its data files."""
+    reference: Any = version if table.branch == "main" else (table.branch, version)
+    with translated(f"clone version {version} to {uri}"):
+        table.at(version).dataset.shallow_clone(
+            f"{uri.rstrip('/')}/{TABLE_NAME}", reference, storage_options=table.storage_options
+        )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,171 @@
+"""The `memories` table: made, opened, read at a version, committed to."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
+from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
+from lance_memory.storage import indices
+from lance_memory.storage.change import ChangeSet, Plan, commit
+from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.snapshot import Snapshot
+
+__all__ = ["TABLE_NAME", "Table"]
+
+TABLE_NAME = "memories.lance"
+_STORAGE_VERSION = "2.1"
+_MAIN = "main"
+
+
+class Table:
+    """One Lance table on one branch. Safe to use from many threads at once.
+
+    Reads take a `Snapshot`, which never changes. Commits of one process run one after another
+    through a lock; other processes are met optimistically (see `change.commit`).
+    """
+
+    def __init__(
+        self,
+        dataset: lance.LanceDataset,
+        *,
+        uri: str,
+        branch: str = _MAIN,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.uri = uri
+        self.branch = branch
+        self.format = read_format(dataset.schema, uri)
+        self.storage_options = dict(storage_options) if storage_options else None
+        self._newest = Snapshot(dataset)
+        self._writing = threading.RLock()
+
+    @classmethod
+    def open(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Table:
+        """The store at `uri`.
+
+        Raises:
+            NotFoundError: nothing is there.
+            StoreFormatError: something else is there, or the store is from a later release.
+        """
+        options = dict(storage_options) if storage_options else None
+        _refuse_other_things(uri)
+        try:
+            with translated(f"open {uri}"):
+                dataset = lance.dataset(_table_uri(uri), storage_options=options)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"there is no store at {uri}; make one with `lmem init` or MemoryStore.open(path)"
+            ) from error
+        return cls(dataset, uri=uri, storage_options=options)
+
+    @classmethod
+    def create(
+        cls, uri: str, fmt: StoreFormat, *, storage_options: Mapping[str, str] | None = None
+    ) -> Table:
+        """A new, empty store at `uri`; the one that is there, if another was faster.
+
+        Raises:
+            StoreFormatError: the directory holds something else.
+            StorageError: it cannot be written to.
+        """
+        options = dict(storage_options) if storage_options else None
+        _refuse_other_things(uri)
+        schema = arrow_schema(fmt)
+        try:
+            with translated(f"create {uri}"):
+                dataset = lance.write_dataset(
+                    schema.empty_table(),
+                    _table_uri(uri),
+                    schema=schema,
+                    mode="create",
+                    data_storage_version=_STORAGE_VERSION,
+                    storage_options=options,
+                )
+        except ConflictError:
+            return cls.open(uri, storage_options=options)
+        table = cls(dataset, uri=uri, storage_options=options)
+        table.ensure_text_index()
+        return table
+
+    def ensure_text_index(self) -> None:
+        """Make the index that word search needs, should a kill have left a store without it."""
+        if not indices.has_text_index(self.latest()):
+            indices.create_text_index(self.latest())
+
+    def latest(self) -> Snapshot:
+        """The newest version, also when another process wrote it."""
+        with translated(f"look for the newest version of {self.uri}"):
+            current = self._newest
+            newest = current.dataset.latest_version
+            if newest == current.version:
+                return current
+            fresh = Snapshot(current.dataset.checkout_version((self._branch_ref, newest)))
+        self._adopt(fresh)
+        return fresh
+
+    def at(self, version: int) -> Snapshot:
+        """The table as of `version`.
+
+        Raises:
+            NotFoundError: no such version, or its files were cleaned up.
+        """
+        try:
+            with translated(f"open version {version} of {self.uri}"):
+                return Snapshot(self._newest.dataset.checkout_version((self._branch_ref, version)))
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"there is no version {version} of {self.uri} (the newest is "
+                f"{self.latest().version}); `lmem log` lists what is there"
+            ) from error
+
+    def commit(self, plan: Plan) -> tuple[ChangeSet, int]:
+        """Make `plan` one version; see `change.commit`."""
+        with self._writing:
+            return commit(
+                self.latest, plan, published=self._adopt, storage_options=self.storage_options
+            )
+
+    def on_branch(self, name: str) -> Table:
+        """The table on the branch `name`; its writes are not seen here, nor the other way round.
+
+        Raises:
+            NotFoundError: no such branch.
+        """
+        ref = None if name == _MAIN else name
+        with translated(f"open branch {name!r} of {self.uri}"):
+            dataset = self._newest.dataset.checkout_version((ref, None))
+        return Table(dataset, uri=self.uri, branch=name, storage_options=self.storage_options)
+
+    @property
+    def _branch_ref(self) -> str | None:
+        return None if self.branch == _MAIN else self.branch
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        if snapshot.version > self._newest.version:
+            self._newest = snapshot
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A local path made absolute, `~` expanded; a URI with a scheme is left as it is."""
+    text = os.fspath(path)
+    return text if "://" in text else str(Path(text).expanduser().absolute())
+
+
+def _table_uri(uri: str) -> str:
+    return f"{uri.rstrip('/')}/{TABLE_NAME}"
+
+
+def _refuse_other_things(uri: str) -> None:
+    if "://" in uri:
+        return
+    path = Path(uri)
+    if path.is_file():
+        raise StoreFormatError(f"{uri} is a file; a store is a directory")
+    if path.is_dir() and not (path / TABLE_NAME).exists() and any(path.iterdir()):
+        raise StoreFormatError(
+            f"{uri} holds other files and no store; name an empty or a new directory"
+        )

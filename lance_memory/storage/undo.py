@@ -1,0 +1,70 @@
+"""Going back, as change sets: the whole table to a version, or one version's change alone.
+
+The engine could restore a version by itself, but then the indices made since are gone, and a
+write that came in between is lost without a conflict. A change set keeps the indices, meets
+other writers like every other write, and can be kept to one scope (design/003-going-back.md).
+"""
+
+from __future__ import annotations
+
+from lance_memory.errors import ConflictError, InvalidInputError
+from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.storage.change import Audit, ChangeSet
+from lance_memory.storage.history import Comparison, compare
+from lance_memory.storage.snapshot import Snapshot
+
+__all__ = ["revert", "rollback"]
+
+
+def rollback(
+    present: Snapshot, target: Snapshot, *, audit: Audit, predicate: str | None
+) -> tuple[ChangeSet, Comparison]:
+    """Make the rows that `predicate` names what they were at `target`, revision and all.
+
+    Returns:
+        The change set, and the comparison it came from: target → present.
+    """
+    found = compare(target, present, predicate)
+    return _inverse(present, target, found, audit=audit), found
+
+
+def revert(
+    present: Snapshot, before: Snapshot, after: Snapshot, *, audit: Audit, predicate: str | None
+) -> tuple[ChangeSet, Comparison]:
+    """Undo what happened between `before` and `after`, and keep everything since.
+
+    Raises:
+        ConflictError: rows that were changed then have been changed again since; lists them.
+        InvalidInputError: nothing happened between the two.
+    """
+    found = compare(before, after, predicate)
+    if not found:
+        raise InvalidInputError(
+            f"version {after.version} changed no memories here; there is nothing to revert"
+        )
+    _refuse_changed_since(present, after, found)
+    return _inverse(present, before, found, audit=audit), found
+
+
+def _refuse_changed_since(present: Snapshot, after: Snapshot, found: Comparison) -> None:
+    touched = [*found.inserted, *found.updated]
+    then, now = (side.locate(touched).fingerprints() for side in (after, present))
+    back = present.locate(found.removed).fingerprints()
+    changed = sorted([*(i for i in touched if now.get(i) != then[i]), *back])
+    if changed:
+        raise ConflictError(
+            f"could not revert version {after.version}: {len(changed)} of the memories it changed "
+            f"have been changed since ({', '.join(changed[:3])}); revert the later change first",
+            ids=changed,
+        )
+
+
+def _inverse(present: Snapshot, target: Snapshot, found: Comparison, *, audit: Audit) -> ChangeSet:
+    columns = target.schema.names
+    return ChangeSet(
+        audit=audit,
+        inserts=target.by_ids(found.removed, columns=columns),
+        updates=target.by_ids(found.updated, columns=columns),
+        deletes=present.by_ids(found.inserted, columns=["id", *SCOPE_LEVELS]),
+        seen=present.locate([*found.updated, *found.inserted]).fingerprints(),
+    )

@@ -1,0 +1,91 @@
+"""Upkeep: compaction, folding new rows into indices, version cleanup. Never changes an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lance_memory.errors import ConflictError
+from lance_memory.storage import indices
+from lance_memory.storage.engine import CommitConflictError, translated
+
+if TYPE_CHECKING:
+    from lance_memory.storage.table import Table
+
+__all__ = ["UpkeepResult", "optimize"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepResult:
+    """What one upkeep run did. `version` is the newest version afterwards."""
+
+    version: int
+    fragments_before: int
+    fragments_after: int
+    indices_built: tuple[str, ...]
+    versions_removed: int
+    bytes_removed: int
+
+
+def optimize(
+    table: Table,
+    *,
+    clean_older_than: timedelta | None,
+    vector_index_from: int = indices.VECTOR_INDEX_FROM_ROWS,
+) -> UpkeepResult:
+    """Compact small fragments, build and fold indices, and remove old versions if asked.
+
+    Args:
+        table: the table.
+        clean_older_than: remove the versions older than this that no tag holds; None: none.
+        vector_index_from: how many vectors it takes to build the vector index.
+
+    Raises:
+        ConflictError: writers changed the rows that were being compacted. Nothing is lost;
+            run it again.
+    """
+    before = _fragments(table)
+    try:
+        _compact(table)
+        built = indices.create_missing(table.latest(), vector_index_from=vector_index_from)
+        _fold(table)
+    except CommitConflictError as error:
+        raise ConflictError("upkeep was overtaken by a writer; run it again") from error
+    versions, freed = _clean(table, clean_older_than)
+    return UpkeepResult(
+        version=table.latest().version,
+        fragments_before=before,
+        fragments_after=_fragments(table),
+        indices_built=tuple(built),
+        versions_removed=versions,
+        bytes_removed=freed,
+    )
+
+
+def _fragments(table: Table) -> int:
+    return len(table.latest().dataset.get_fragments())
+
+
+def _compact(table: Table) -> None:
+    with translated("compact"):
+        dataset = table.at(table.latest().version).dataset
+        dataset.optimize.compact_files(
+            materialize_deletions=True, materialize_deletions_threshold=0.1
+        )
+
+
+def _fold(table: Table) -> None:
+    with translated("fold new rows into the indices"):
+        dataset = table.at(table.latest().version).dataset
+        dataset.optimize.optimize_indices()
+
+
+def _clean(table: Table, older_than: timedelta | None) -> tuple[int, int]:
+    if older_than is None:
+        return 0, 0
+    with translated("remove old versions"):
+        stats = table.latest().dataset.cleanup_old_versions(
+            older_than=older_than, error_if_tagged_old_versions=False
+        )
+    return int(stats.old_versions), int(stats.bytes_removed)

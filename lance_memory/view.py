@@ -1,0 +1,476 @@
+"""MemoryView: every read, at one version and within one scope."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from lance_memory.embed import Embedder, checked
+from lance_memory.errors import AmbiguousError, InvalidInputError, NotFoundError, ScopeError
+from lance_memory.record import filters, lineage
+from lance_memory.record.filters import Filter, Where
+from lance_memory.record.memory import Memory, Scope
+from lance_memory.record.results import Change, Diff, Related, SearchResult, Stats
+from lance_memory.record.rows import EMBEDDING, to_memories
+from lance_memory.record.times import Clock, utc
+from lance_memory.search import Mode, Query, run
+from lance_memory.storage import (
+    Branch,
+    Comparison,
+    LogEntry,
+    Snapshot,
+    Table,
+    history,
+    indices,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["MemoryView"]
+
+_SHOWN = 5
+
+
+class MemoryView:
+    """The memories as of one version. It has no method that writes.
+
+    Every read verb takes the keywords of `Where`. What is *visible* is decided at the moment
+    that the view is about: its version's time, or the very moment that `at` was asked for.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        embedder: Embedder,
+        clock: Clock,
+        scope: Scope | None = None,
+        pinned: Snapshot | None = None,
+        moment: datetime | None = None,
+    ) -> None:
+        self._table = table
+        self._embedder = embedder
+        self._clock = clock
+        self._scope = scope or Scope()
+        self._pinned = pinned
+        self._fixed_moment = moment
+
+    # -- what this is ---------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """Where the store is, absolute."""
+        return self._table.uri
+
+    @property
+    def version(self) -> int:
+        """The table version that reads see."""
+        return self._snapshot().version
+
+    @property
+    def branch_name(self) -> str:
+        """The line of versions this is on; "main" unless another was opened."""
+        return self._table.branch
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that no read of this handle leaves."""
+        return self._scope
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.uri} version {self.version} scope {self._scope}>"
+
+    def scoped(self, **levels: str) -> Self:
+        """The same, kept to a scope: nothing outside is read, found, related to, or changed.
+
+        Args:
+            levels: any of tenant, user, agent, session, run.
+
+        Raises:
+            ScopeError: a level is fixed already, to another name.
+            InvalidInputError: a level that does not exist, or an empty name.
+        """
+        known = {field.name for field in fields(Scope)}
+        bad = [name for name, value in levels.items() if name not in known or not value]
+        if bad or not levels:
+            raise InvalidInputError(
+                f"scoped({', '.join(bad)}) needs names for some of: {', '.join(sorted(known))}"
+            )
+        other = self._copy()
+        other._scope = self._scope.narrowed(**levels)
+        return other
+
+    # -- memories -------------------------------------------------------------------------
+
+    def get(self, ref: str) -> Memory:
+        """The memory with this id, this key, or this unambiguous beginning of an id.
+
+        An id finds a memory in whatever state; a key finds the live one. The embedding comes
+        with it.
+
+        Raises:
+            NotFoundError: there is none in this scope.
+            AmbiguousError: there are several; `candidates` has the full ids.
+        """
+        return to_memories(self._row(ref, self._snapshot()))[0]
+
+    def find(self, ref: str) -> Memory | None:
+        """Like `get`, but None where there is none."""
+        try:
+            return self.get(ref)
+        except NotFoundError:
+            return None
+
+    def list(
+        self, *, limit: int | None = None, offset: int = 0, **where: Unpack[Where]
+    ) -> builtins.list[Memory]:
+        """The memories that pass, oldest event first.
+
+        Raises:
+            InvalidInputError: limit or offset is negative, or a filter makes no sense.
+        """
+        if offset < 0 or (limit is not None and limit < 0):
+            raise InvalidInputError(f"limit={limit}, offset={offset}; neither can be negative")
+        snapshot = self._snapshot()
+        order = self._ordered_ids(snapshot, self._predicate(where))
+        end = None if limit is None else offset + limit
+        page = order[offset:end]
+        found = {memory.id: memory for memory in to_memories(snapshot.by_ids(page))}
+        return [found[identifier] for identifier in page]
+
+    def iter(self, *, batch_size: int = 1_000, **where: Unpack[Where]) -> Iterator[Memory]:
+        """The memories that pass, in storage order, a batch in memory at a time."""
+        snapshot = self._snapshot()
+        batches = snapshot.batches(
+            self._predicate(where), columns=snapshot.columns, batch_size=batch_size
+        )
+        for batch in batches:
+            yield from to_memories(pa.Table.from_batches([batch]))
+
+    def count(self, **where: Unpack[Where]) -> int:
+        """How many memories pass."""
+        return self._snapshot().count(self._predicate(where))
+
+    def related(
+        self, ref: str, *, relation: str | None = None, depth: int = 1
+    ) -> builtins.list[Related]:
+        """What a memory came from and what replaced it, and whatever else it is related to.
+
+        Args:
+            ref: as for `get`.
+            relation: only edges of this name, such as "consolidates", "updates",
+                "superseded_by"; by default all.
+            depth: how many edges to walk at most; generations stack.
+
+        Returns:
+            Nearest first, in whatever state; each memory once, never the start.
+        """
+        if depth < 1:
+            raise InvalidInputError(f"depth={depth}; a walk has one step or more")
+        snapshot = self._snapshot()
+        start = self._row(ref, snapshot)["id"][0].as_py()
+        columns = ["id", lineage.SUPERSEDED_BY, "relationships"]
+        graph = lineage.edges(snapshot.scan(self._boundary(), columns=columns))
+        steps = lineage.walk(graph, start, relation=relation, depth=depth)
+        rows = snapshot.by_ids([step.id for step in steps])
+        found = {m.id: m for m in to_memories(rows) if self._scope.holds(m.scope)}
+        return [
+            Related(
+                memory=found[step.id],
+                relation=step.relation,
+                direction=step.direction,
+                depth=step.depth,
+            )
+            for step in steps
+            if step.id in found
+        ]
+
+    def search(
+        self,
+        query: str | None = None,
+        *,
+        vector: ArrayLike | None = None,
+        k: int = 10,
+        offset: int = 0,
+        mode: Mode | str = Mode.HYBRID,
+        **where: Unpack[Where],
+    ) -> SearchResult:
+        """Recall by meaning, words, or both; visible memories unless `states` says otherwise.
+
+        Args:
+            query: the question, as asked. Nothing in it is an operator.
+            vector: d numbers to use for the vector leg in place of the query's embedding.
+            k: at most as many hits; 0 gives none.
+            offset: hits to skip, for paging.
+            mode: "hybrid" takes the union of both legs, "vector" and "text" one leg alone.
+            where: see `Where`.
+
+        Raises:
+            InvalidInputError: a blank query, a wrong vector, a negative k, an unknown mode.
+            EmbeddingError: the embedder failed, in mode "vector" (in "hybrid" words answer
+                alone, and `degraded` says so).
+        """
+        asked = Query.of(
+            query,
+            vector=vector,
+            mode=mode,
+            k=k,
+            offset=offset,
+            where=Filter.of(where, within=self._scope),
+            dimension=self._table.format.dimension,
+        )
+        return run(self._snapshot(), asked, embed=self._embed, moment=self._moment())
+
+    # -- tables ---------------------------------------------------------------------------
+
+    def to_arrow(self, *, columns: Sequence[str] | None = None, **where: Unpack[Where]) -> pa.Table:
+        """The rows of this scope as Arrow, embeddings included; every state unless asked."""
+        where.setdefault("states", "any")
+        snapshot = self._snapshot()
+        return snapshot.scan(self._predicate(where), columns=columns or snapshot.schema.names)
+
+    def to_polars(self) -> pl.LazyFrame:
+        """The rows of this scope, every state, as a lazy Polars frame over the table's files."""
+        import polars as pl  # slow to import, and most callers never need it
+
+        frame = pl.scan_pyarrow_dataset(self._snapshot().dataset)
+        for name, value in self._scope.given().items():
+            frame = frame.filter(pl.col(name) == value)
+        return frame.with_columns(pl.col("metadata").ext.storage())
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """A SELECT over the table `memories`: the rows of this scope, every state.
+
+        Raises:
+            InvalidInputError: the query is not valid, or names something else.
+        """
+        import polars as pl
+
+        try:
+            return pl.SQLContext(memories=self.to_polars()).execute(query, eager=True)
+        except (pl.exceptions.PolarsError, TypeError) as error:
+            raise InvalidInputError(f"the query failed: {error}") from error
+
+    # -- versions -------------------------------------------------------------------------
+
+    def at(self, when: int | str | datetime) -> MemoryView:
+        """The memories as they were: at a version, at a tag, or at a moment.
+
+        Raises:
+            NotFoundError: there is no such version or tag, or nothing is that old.
+            InvalidInputError: a time without a zone.
+        """
+        if isinstance(when, datetime):
+            moment = utc(when, "at")
+            pinned = self._table.at(history.version_at(self._table, moment))
+        else:
+            pinned = self._table.at(self._resolve(when))
+            moment = history.entry(self._table, pinned.version).at
+        return MemoryView(
+            self._table,
+            embedder=self._embedder,
+            clock=self._clock,
+            scope=self._scope,
+            pinned=pinned,
+            moment=moment,
+        )
+
+    def log(self, *, limit: int | None = None, upkeep: bool = False) -> builtins.list[LogEntry]:
+        """What was done, newest first, up to this view's version.
+
+        Args:
+            limit: at most as many entries.
+            upkeep: also the versions that changed no memory.
+
+        Through a scoped handle only the writes that touched the scope are listed, and one that
+        touched others too shows neither its reason nor its manifest.
+        """
+        newest = self._snapshot().version
+        found: builtins.list[LogEntry] = []
+        for entry in history.entries(self._table):
+            if limit is not None and len(found) >= limit:
+                break
+            shown = self._shown(entry)
+            if entry.version <= newest and shown and (upkeep or not entry.upkeep):
+                found.append(shown)
+        return found
+
+    def diff(self, before: int | str | datetime, after: int | str | datetime | None = None) -> Diff:
+        """What stands differently at `after` (default: here) than at `before`.
+
+        Both name a version, a tag or a moment, and may be in either order.
+        """
+        old = self.at(before)._snapshot()
+        new = self._snapshot() if after is None else self.at(after)._snapshot()
+        return self._diff(old, new, history.compare(old, new, self._boundary()))
+
+    def tags(self) -> dict[str, int]:
+        """Tag → version."""
+        return history.tags(self._table)
+
+    def branches(self) -> builtins.list[Branch]:
+        """All branches but main."""
+        return history.branches(self._table)
+
+    def stats(self) -> Stats:
+        """The store in numbers, within this scope."""
+        snapshot = self._snapshot()
+        columns = ["state", "kind", "user", "session"]
+        rows = snapshot.scan(self._boundary(), columns=columns)
+        without = Filter(scope=self._scope, states="any").predicate(self._moment())
+        missing = " AND ".join(filter(None, [without, f"{EMBEDDING} IS NULL"]))
+        return Stats(
+            uri=self.uri,
+            version=snapshot.version,
+            at=self._moment(),
+            scope=self._scope,
+            rows=len(rows),
+            visible=self.count(),
+            by_state=_counts(rows, "state"),
+            by_kind=_counts(rows, "kind"),
+            users=len(set(rows["user"].to_pylist()) - {""}),
+            sessions=len(set(rows["session"].to_pylist()) - {""}),
+            without_embedding=snapshot.count(missing),
+            embedding_model=self._table.format.embedding_model,
+            dimension=self._table.format.dimension,
+            versions=sum(1 for entry in history.entries(self._table)),
+            tags=self.tags(),
+            branches=tuple(branch.name for branch in self.branches()),
+            fragments=len(snapshot.dataset.get_fragments()),
+            bytes=_bytes(self.uri),
+            unindexed_rows=indices.unindexed_rows(snapshot),
+        )
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _snapshot(self) -> Snapshot:
+        return self._pinned or self._table.latest()
+
+    def _moment(self) -> datetime:
+        return self._fixed_moment or utc(self._clock(), "clock()")
+
+    def _copy(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def _predicate(self, where: Where) -> str | None:
+        return Filter.of(where, within=self._scope).predicate(self._moment())
+
+    def _boundary(self) -> str | None:
+        """The predicate of the scope alone: every state."""
+        return Filter(scope=self._scope, states="any").predicate(self._moment())
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return checked(self._embedder, texts)
+
+    def _ordered_ids(self, snapshot: Snapshot, predicate: str | None) -> builtins.list[str]:
+        rows = snapshot.scan(predicate, columns=["id", "event_at", "created_at"])
+        happened = pc.coalesce(rows["event_at"], rows["created_at"])
+        keyed = rows.append_column("at", happened)
+        ordered = keyed.sort_by(
+            [("at", "ascending"), ("created_at", "ascending"), ("id", "ascending")]
+        )
+        return [str(identifier) for identifier in ordered["id"].to_pylist()]
+
+    def _row(self, ref: str, snapshot: Snapshot) -> pa.Table:
+        """The one row that `ref` names, embedding included."""
+        if not isinstance(ref, str) or not ref:
+            raise InvalidInputError(f"a memory is named by its id or key, not by {ref!r}")
+        inside = self._boundary()
+        live = Filter(scope=self._scope, states="visible", equal={"key": ref})
+        for predicate in (
+            _both(filters.equals("id", ref), inside),
+            live.predicate(self._moment()) or "",
+            _both(filters.prefixed("id", ref), inside),
+        ):
+            rows = snapshot.scan(predicate, columns=snapshot.schema.names)
+            if len(rows) == 1:
+                return rows
+            if len(rows) > 1:
+                ids = sorted(rows["id"].to_pylist())
+                raise AmbiguousError(
+                    f"{ref!r} names {len(ids)} memories: {', '.join(ids[:_SHOWN])}"
+                    f"{', ...' if len(ids) > _SHOWN else ''}; give a full id",
+                    candidates=ids,
+                )
+        raise NotFoundError(
+            f"there is no memory {ref!r} in {self._scope} at version {snapshot.version} of "
+            f"{self.uri}; `lmem list --states any` shows what there is"
+        )
+
+    def _resolve(self, when: int | str) -> int:
+        """The version that a number or a tag names."""
+        if isinstance(when, int):
+            return when
+        found = self.tags()
+        if when in found:
+            return found[when]
+        if when.isdecimal():
+            return int(when)
+        raise NotFoundError(
+            f"there is no tag {when!r}; there are: {', '.join(found) or 'none'} "
+            "(a time is written like 2025-01-31T12:00:00+00:00)"
+        )
+
+    def _shown(self, entry: LogEntry) -> LogEntry | None:
+        if not self._scope or entry.upkeep:
+            return entry
+        if entry.scopes is not None and not any(map(self._scope.holds, entry.scopes)):
+            return None
+        if entry.scopes is not None and all(map(self._scope.holds, entry.scopes)):
+            return entry
+        return replace(entry, reason="", manifest=None, scopes=(), inserted=0, updated=0, deleted=0)
+
+    def _diff(self, old: Snapshot, new: Snapshot, found: Comparison) -> Diff:
+        before = {m.id: m for m in to_memories(old.by_ids([*found.updated, *found.removed]))}
+        after = {m.id: m for m in to_memories(new.by_ids([*found.updated, *found.inserted]))}
+        return Diff(
+            before=old.version,
+            after=new.version,
+            inserted=tuple(after[i] for i in found.inserted),
+            updated=tuple(_change(before[i], after[i]) for i in found.updated),
+            removed=tuple(before[i] for i in found.removed),
+        )
+
+    def _whole_store(self, action: str) -> None:
+        """Refuse what concerns the whole store on a scoped handle."""
+        if self._scope:
+            raise ScopeError(
+                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
+                "use the store's own handle"
+            )
+
+
+def _both(predicate: str, other: str | None) -> str:
+    return f"{predicate} AND {other}" if other else predicate
+
+
+def _counts(rows: pa.Table, column: str) -> dict[str, int]:
+    pairs = rows[column].value_counts().to_pylist()
+    return {pair["values"]: pair["counts"] for pair in sorted(pairs, key=lambda p: p["values"])}
+
+
+def _bytes(uri: str) -> int:
+    """Size of a local store's files; 0 for a remote one, which cannot be walked cheaply."""
+    return (
+        sum(f.stat().st_size for f in Path(uri).rglob("*") if f.is_file())
+        if "://" not in uri
+        else 0
+    )
+
+
+def _change(before: Memory, after: Memory) -> Change:
+    names = [f.name for f in fields(Memory) if f.name not in (EMBEDDING, "revision", "updated_at")]
+    differing = tuple(n for n in names if getattr(before, n) != getattr(after, n))
+    return Change(before=before, after=after, columns=differing)
