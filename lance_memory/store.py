@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, Unpack, overload
 
@@ -27,10 +28,10 @@ from lance_memory.errors import (
     ScopeError,
     StoreFormatError,
 )
-from lance_memory.ingest import admit, replacement
+from lance_memory.ingest import KnownContents, admit, replacement
 from lance_memory.record.filters import Filter, Where, equals
 from lance_memory.record.identity import new_id
-from lance_memory.record.intake import Batch, Details, Fields, take_in
+from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
 from lance_memory.record.memory import SCOPE_LEVELS, Scope, State
 from lance_memory.record.results import (
     AddManyResult,
@@ -84,6 +85,7 @@ class MemoryStore(MemoryView):
     """
 
     _author: str = ""
+    _known_contents: KnownContents
 
     @classmethod
     def open(
@@ -123,6 +125,7 @@ class MemoryStore(MemoryView):
             clock=clock,
         )
         store._author = author
+        store._known_contents = KnownContents()
         return store
 
     # -- add ------------------------------------------------------------------------------
@@ -162,23 +165,26 @@ class MemoryStore(MemoryView):
             ConflictError: an id is taken by another content.
         """
         now = self._moment()
-        rows = take_in(memories, schema=self._schema, scope=self._scope, now=now)
-        if not valid_vectors(rows).all():
-            fresh = admit(self._snapshot(), rows, now=now).rows
-            rows = self._with_vectors(rows, only=set(fresh["id"].to_pylist()), progress=progress)
+        taken = self._take_in(memories, now)
+        contents = self._known_contents
+        if not valid_vectors(taken.rows).all():
+            fresh = admit(self._snapshot(), taken, known_contents=contents, now=now).rows
+            taken = self._embedded(taken, only=set(fresh["id"].to_pylist()), progress=progress)
         known: Mapping[int, tuple[str, str]] = {}
+        read = 0
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal known
-            admitted = admit(snapshot, rows, now=now)
-            known = admitted.known
+            nonlocal known, read
+            admitted = admit(snapshot, taken, known_contents=contents, now=now)
+            known, read = admitted.known, snapshot.version
             return ChangeSet(audit=self._audit("add", now), inserts=admitted.rows)
 
-        _, version = self._table.commit(plan)
-        ids = rows["id"].to_pylist()
+        _, written = self._table.commit(plan)
+        contents.learn(taken.rows, read=read, written=written)
+        ids = taken.rows["id"].to_pylist()
         return AddManyResult(
             uri=self.uri,
-            version=version,
+            version=written.version,
             ids=tuple(known[i][0] if i in known else ids[i] for i in range(len(ids))),
             stored=len(ids) - len(known),
             already_there={i: reason for i, (_, reason) in known.items()},
@@ -194,28 +200,25 @@ class MemoryStore(MemoryView):
             RejectedError: the memory is malformed, or the key is empty.
         """
         now = self._moment()
-        given = {**fields, "content": content, "key": key}
-        rows = take_in([given], schema=self._schema, scope=self._scope, now=now)
-        if not key:
-            raise InvalidInputError("upsert needs a key that is not empty")
-        rows = self._with_vectors(rows)
+        taken = self._embedded(self._take_in([{**fields, "content": content, "key": key}], now))
+        identifier = taken.rows["id"][0].as_py()
         known = ""
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             nonlocal known
-            found = replacement(snapshot, rows, given=set(given))
+            found = replacement(snapshot, taken.rows, given=taken.given)
             known = found.known
             return ChangeSet(
                 audit=self._audit("upsert", now),
                 inserts=found.row,
-                updates=superseded(found.old, by=rows["id"][0].as_py(), reason="updated", now=now),
+                updates=superseded(found.old, by=identifier, reason="updated", now=now),
             )
 
-        _, version = self._table.commit(plan)
+        _, written = self._table.commit(plan)
         return AddResult(
             uri=self.uri,
-            version=version,
-            id=known or rows["id"][0].as_py(),
+            version=written.version,
+            id=known or identifier,
             outcome=Outcome.ALREADY_THERE if known else Outcome.STORED,
             reason="the live memory with this key says so already" if known else "",
         )
@@ -253,7 +256,7 @@ class MemoryStore(MemoryView):
         def plan(snapshot: Snapshot) -> ChangeSet:
             old = self._row(ref, snapshot)
             merged = {**old.drop_columns(["content_hash"]).to_pylist()[0], **values}
-            new = take_in([merged], schema=self._schema, scope=Scope(), now=now)
+            new = self._take_in([merged], now).rows
             if values.get("key") is not None and old["key"] != new["key"]:
                 _refuse_taken(snapshot, new, now)
             audit = self._audit("update", now, reason)
@@ -296,7 +299,7 @@ class MemoryStore(MemoryView):
             row[EMBEDDING] = vector
             return ChangeSet(
                 audit=self._audit("supersede", now, reason),
-                inserts=take_in([row], schema=self._schema, scope=self._scope, now=now),
+                inserts=self._take_in([row], now).rows,
                 updates=superseded(old, by=identifier, reason=reason or "superseded", now=now),
             )
 
@@ -577,13 +580,13 @@ class MemoryStore(MemoryView):
 
     # -- inside ---------------------------------------------------------------------------
 
-    @property
-    def _schema(self) -> pa.Schema:
-        return self._table.latest().schema
+    def _take_in(self, batch: Batch, now: datetime) -> Taken:
+        return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
 
     def _on(self, table: Table) -> MemoryStore:
         other = MemoryStore(table, embedder=self._embedder, clock=self._clock)
         other._author = self._author
+        other._known_contents = KnownContents()
         return other
 
     def _audit(
@@ -605,11 +608,11 @@ class MemoryStore(MemoryView):
         )
 
     def _write(self, plan: Plan, operation: str) -> WriteResult:
-        change, version = self._table.commit(plan)
+        change, made = self._table.commit(plan)
         written = [r for r in (change.inserts, change.updates, change.deletes) if r]
         return WriteResult(
             uri=self.uri,
-            version=version,
+            version=made.version,
             operation=operation,
             ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
             **change.counts(),
@@ -675,15 +678,16 @@ class MemoryStore(MemoryView):
                 "apply it through the handle that made it"
             )
 
-    def _with_vectors(
-        self, rows: pa.Table, *, only: set[str] | None = None, progress: Progress | None = None
-    ) -> pa.Table:
+    def _embedded(
+        self, taken: Taken, *, only: set[str] | None = None, progress: Progress | None = None
+    ) -> Taken:
         """The rows, embedded where they lack a vector (and, with `only`, have one of these ids)."""
+        rows = taken.rows
         present = valid_vectors(rows)
         ids, texts = rows["id"].to_pylist(), rows["content"].to_pylist()
         lacking = [i for i in np.flatnonzero(~present).tolist() if only is None or ids[i] in only]
         if not lacking:
-            return rows
+            return taken
         vectors = embeddings(rows)
         for start in range(0, len(lacking), _EMBED_CHUNK):
             chunk = lacking[start : start + _EMBED_CHUNK]
@@ -691,7 +695,8 @@ class MemoryStore(MemoryView):
             if progress is not None:
                 progress(start + len(chunk), len(lacking))
         present[lacking] = True
-        return patched(rows, {EMBEDDING: vector_array(vectors, valid=present)})
+        rows = patched(rows, {EMBEDDING: vector_array(vectors, valid=present)})
+        return replace(taken, rows=rows)
 
 
 def _table(

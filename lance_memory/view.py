@@ -346,7 +346,7 @@ class MemoryView:
             versions=sum(1 for entry in history.entries(self._table)),
             tags=self.tags(),
             branches=tuple(branch.name for branch in self.branches()),
-            fragments=len(snapshot.dataset.get_fragments()),
+            fragments=len(snapshot.fragments),
             bytes=_bytes(self.uri),
             unindexed_rows=indices.unindexed_rows(snapshot),
         )

@@ -78,7 +78,7 @@ def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> 
     by = pa.array([successor[identifier] for identifier in present], pa.string())
     return ChangeSet(
         audit=audit,
-        inserts=take_in(derived, schema=snapshot.schema, scope=Scope(), now=plan.at),
+        inserts=take_in(derived, schema=snapshot.schema, scope=Scope(), now=plan.at).rows,
         updates=superseded(rows, by=by, reason="consolidated", now=plan.at),
         seen={i: seen for cluster in accepted for i, seen in cluster.sources.items()},
     )

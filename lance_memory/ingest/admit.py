@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_memory.errors import ConflictError
+from lance_memory.ingest.known import KnownContents
 from lance_memory.record.filters import is_one_of
+from lance_memory.record.intake import Taken
 from lance_memory.record.memory import SCOPE_LEVELS, State
+from lance_memory.record.rows import one_array
 from lance_memory.storage import Snapshot
 
 __all__ = ["Admitted", "admit"]
@@ -43,13 +47,18 @@ class Admitted:
     known: Mapping[int, tuple[str, str]]
 
 
-def admit(snapshot: Snapshot, rows: pa.Table, *, now: datetime) -> Admitted:
+def admit(
+    snapshot: Snapshot, taken: Taken, *, known_contents: KnownContents, now: datetime
+) -> Admitted:
     """Part the rows that are new from the ones that `snapshot`, or the batch itself, holds.
 
     Raises:
         ConflictError: an id of the batch is taken by another content.
     """
-    candidates = _candidates(snapshot, rows)
+    rows = taken.rows
+    named = "id" in taken.given or rows["key"].null_count < len(rows)
+    look = named or known_contents.may_hold(snapshot, rows)
+    candidates = _candidates(snapshot, taken) if look else []
     if not candidates and _all_distinct(rows):
         return Admitted(rows=rows, known={})
     register = _Register(now)
@@ -68,11 +77,11 @@ def admit(snapshot: Snapshot, rows: pa.Table, *, now: datetime) -> Admitted:
     return Admitted(rows=rows.filter(keep), known=known)
 
 
-def _candidates(snapshot: Snapshot, rows: pa.Table) -> list[Row]:
+def _candidates(snapshot: Snapshot, taken: Taken) -> list[Row]:
     """The rows of the table that share an id, a key or a content hash with the batch."""
-    columns = list(_IDENTITY)
-    names = ("id", "key", "content_hash")
-    wanted = {name: rows[name].drop_null().combine_chunks() for name in names}
+    rows, columns = taken.rows, list(_IDENTITY)
+    names = [name for name in ("id", "key") if name in taken.given] + ["content_hash"]
+    wanted = {name: one_array(rows[name].drop_null()) for name in names}
     if len(rows) <= _FEW:
         parts = [is_one_of(n, values.to_pylist()) for n, values in wanted.items() if len(values)]
         few: list[Row] = snapshot.scan(" OR ".join(parts), columns=columns).to_pylist()
@@ -80,7 +89,7 @@ def _candidates(snapshot: Snapshot, rows: pa.Table) -> list[Row]:
     found: list[Row] = []
     for batch in snapshot.batches(None, columns=columns, batch_size=65_536):
         masks = [pc.is_in(batch[name], values) for name, values in wanted.items()]
-        found += batch.filter(pc.or_(pc.or_(masks[0], masks[1]), masks[2])).to_pylist()
+        found += batch.filter(reduce(pc.or_, masks)).to_pylist()
     return found
 
 

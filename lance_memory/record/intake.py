@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_memory.errors import InvalidInputError, RejectedError
+from lance_memory.record.checks import check, check_scope
 from lance_memory.record.identity import content_hashes, new_ids
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Relationship, Scope, State
-from lance_memory.record.rows import EMBEDDING, relationship_values
-from lance_memory.record.times import parse_instant, utc
+from lance_memory.record.rows import EMBEDDING, one_array, repeated, vector_array
+from lance_memory.record.values import converted, named
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Batch", "Details", "Fields", "take_in"]
+__all__ = ["Batch", "Details", "Fields", "Taken", "take_in"]
 
 Batch: TypeAlias = (
     "Iterable[str | Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pl.LazyFrame"
@@ -67,7 +67,15 @@ class Fields(Details, total=False):
     key: str | None
 
 
-def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> pa.Table:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Checked rows, and the names of the columns that the caller gave."""
+
+    rows: pa.Table
+    given: frozenset[str]
+
+
+def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> Taken:
     """The batch as rows of `schema`, with defaults filled in; embeddings only where given.
 
     Args:
@@ -81,12 +89,14 @@ def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> 
         RejectedError: says which rows, what was found, and what is expected.
     """
     columns = _columns(batch, schema)
-    taken = _Intake(schema=schema, columns=columns, size=_size(columns))
-    arrays = {field.name: taken.column(field, scope, now) for field in schema}
-    rows = pa.table(arrays, schema=schema)
-    for check in _CHECKS:
-        check(rows)
-    return rows
+    taken = _Intake(columns=columns, size=_size(columns), scope=scope, now=now)
+    rows = pa.table({field.name: taken.column(field) for field in schema}, schema=schema)
+    check(rows, columns.keys())
+    check_scope(rows, scope)
+    hashes = pa.array(content_hashes(rows["content"].to_pylist()), pa.string())
+    place = schema.get_field_index("content_hash")
+    rows = rows.set_column(place, schema.field(place), hashes)
+    return Taken(rows=rows, given=frozenset(columns))
 
 
 def _arrow(batch: Batch) -> Iterable[str | Mapping[str, Any]] | pa.Table | pa.RecordBatch:
@@ -103,9 +113,7 @@ def _columns(batch: Batch, schema: pa.Schema) -> dict[str, Any]:
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, pa.Table):
-        columns: dict[str, Any] = {
-            name: batch[name].combine_chunks() for name in batch.column_names
-        }
+        columns: dict[str, Any] = {name: one_array(batch[name]) for name in batch.column_names}
     elif isinstance(batch, str | bytes | Mapping) or not isinstance(batch, Iterable):
         raise InvalidInputError(
             f"a batch is an iterable of memories or a table, and this is one "
@@ -159,103 +167,121 @@ def _rows_naming(columns: Mapping[str, Any], name: str) -> list[int]:
 class _Intake:
     """A batch on its way in."""
 
-    schema: pa.Schema
     columns: Mapping[str, Any]
     size: int
+    scope: Scope
+    now: datetime
 
-    def column(self, field: pa.Field, scope: Scope, now: datetime) -> pa.Array:
+    def column(self, field: pa.Field) -> pa.Array:
+        """One column of the rows: as given, with the default where nothing is."""
         name = field.name
-        if name == "content_hash":
-            return pa.array(content_hashes(self._content()), field.type)
         if name == "id":
-            return self._ids(now)
-        default = scope.names()[name] if name in SCOPE_LEVELS else _DEFAULTS.get(name)
-        if name in _STAMPS:
-            default = now
+            return self._ids()
         given = self.columns.get(name)
-        if given is None:
-            return self._constant(default, field)
-        array = self._given(given, default, field)
-        if name in SCOPE_LEVELS and scope.names()[name]:
-            _inside(array, name, scope)
-        return array
+        if name == "content" and given is None:
+            self._refuse_no_content(range(self.size))
+        if given is None or name == "content_hash":
+            return self._constant(field)
+        if name == EMBEDDING and isinstance(given, list):
+            vectors = _matrix(given, field.type.list_size)
+            if vectors is not None:
+                return vector_array(vectors)
+        if isinstance(given, pa.Array):
+            ready = _cast(given, field)
+            if ready is not None:
+                return self._filled(ready, field)
+            given = given.to_pylist()
+        default = self._default(name)
+        values = [default if v is _ABSENT or v is None else v for v in given]
+        if name == "content":
+            self._refuse_no_content([i for i, value in enumerate(values) if value is None])
+        return _build(field, converted(name, values))
 
-    def _content(self) -> list[str]:
-        texts = self.columns.get("content")
-        values = texts.to_pylist() if isinstance(texts, pa.Array) else list(texts or ())
-        bad = [i for i, t in enumerate(values) if not isinstance(t, str) or not t.strip()]
-        if texts is None or bad:
-            found = (
-                "nothing" if texts is None or values[bad[0]] is _ABSENT else repr(values[bad[0]])
-            )
-            raise RejectedError(
-                f"{_rows(bad or range(self.size))}: content is {found}; a memory needs a text "
-                "that is not blank",
-                rows=bad or range(self.size),
-            )
-        _encodable("content", values)
-        return values
+    def _default(self, name: str) -> Any:
+        if name in SCOPE_LEVELS:
+            return self.scope.names()[name]
+        return self.now if name in _STAMPS else _DEFAULTS.get(name)
 
-    def _ids(self, now: datetime) -> pa.Array:
+    def _ids(self) -> pa.Array:
+        fresh = new_ids(self.size, self.now)
         given = self.columns.get("id")
-        fresh = new_ids(self.size, now)
         if given is None:
             return pa.array(fresh, pa.string())
         values = given.to_pylist() if isinstance(given, pa.Array) else given
         ids = [fresh[i] if v is _ABSENT or v is None else v for i, v in enumerate(values)]
-        _texts("id", ids, blank=False)
-        return pa.array(ids, pa.string())
+        return pa.array(converted("id", ids), pa.string())
 
-    def _constant(self, value: Any, field: pa.Field) -> pa.Array:
-        if value is None:
-            return pa.nulls(self.size, field.type)
-        if pa.types.is_nested(field.type) or isinstance(field.type, pa.BaseExtensionType):
-            return _build(field, [value] * self.size)
-        return pa.repeat(pa.scalar(value, field.type), self.size)
+    def _constant(self, field: pa.Field) -> pa.Array:
+        """The default for every row."""
+        if self.size == 1 and field.name not in _STAMPS and field.name not in SCOPE_LEVELS:
+            return _single_default(field.name, field.type)
+        return repeated(self._default(field.name), field.type, self.size)
 
-    def _given(self, given: Any, default: Any, field: pa.Field) -> pa.Array:
-        if isinstance(given, pa.Array):
-            ready = _cast(given, field)
-            if ready is not None:
-                return ready.fill_null(default) if _fills(ready, default) else ready
-            given = given.to_pylist()
-        values = [default if v is _ABSENT or v is None else v for v in given]
-        return _build(field, _PREPARE.get(field.name, _PLAIN)(field.name, values))
+    def _filled(self, array: pa.Array, field: pa.Field) -> pa.Array:
+        """The array with the default in the place of nulls."""
+        default = self._default(field.name)
+        if field.name == "content" and array.null_count:
+            self._refuse_no_content([i for i, valid in enumerate(array.is_valid()) if not valid])
+        if default is None or not array.null_count or pa.types.is_nested(array.type):
+            return array
+        return array.fill_null(default)
+
+    @staticmethod
+    def _refuse_no_content(rows: Sequence[int]) -> None:
+        if rows:
+            raise RejectedError(
+                f"{named(rows)}: there is no content; a memory needs a text", rows=rows
+            )
 
 
-def _fills(array: pa.Array, default: Any) -> bool:
-    return default is not None and array.null_count > 0 and not pa.types.is_nested(array.type)
+@lru_cache(maxsize=128)
+def _single_default(name: str, kind: pa.DataType) -> pa.Array:
+    """The default of one row. Most adds are of one row, and most of its columns are defaults."""
+    return repeated(_DEFAULTS.get(name), kind, 1)
+
+
+def _matrix(values: list[Any], width: int) -> NDArray[np.float32] | None:
+    """Vectors that are all there and of the right length, as float32 [n, d]; else None."""
+    if not values or any(value is None or value is _ABSENT for value in values):
+        return None
+    try:
+        with np.errstate(over="ignore"):  # too large for float32 is infinite, and refused as that
+            array = np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError):
+        return None
+    return array if array.shape == (len(values), width) else None
 
 
 def _cast(given: pa.Array, field: pa.Field) -> pa.Array | None:
     """`given` as the column's type where that loses nothing; None: go value by value."""
-    if pa.types.is_timestamp(field.type):
-        if pa.types.is_timestamp(given.type) and given.type.tz is None:
+    if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(given.type):
+        if given.type.tz is None:
             raise RejectedError(
                 f"column {field.name} holds {given.type}, times without a zone; "
                 f"make them {field.type}",
                 rows=range(len(given)),
             )
-        return given.cast(field.type) if pa.types.is_timestamp(given.type) else None
-    if field.name == EMBEDDING:
-        return _cast_vectors(given, field)
+        return given.cast(field.type, safe=False)
     if given.type == field.type:
         return given
-    simple = pa.types.is_string(field.type) or pa.types.is_floating(field.type)
-    textual = pa.types.is_large_string(given.type) or pa.types.is_string_view(given.type)
-    numeric = pa.types.is_integer(given.type) or pa.types.is_floating(given.type)
-    if simple and (textual if pa.types.is_string(field.type) else numeric):
+    if not _castable(given.type, field.type):
+        return None
+    try:
         return given.cast(field.type, safe=False)
-    return None
+    except pa.ArrowException:
+        return None
 
 
-def _cast_vectors(given: pa.Array, field: pa.Field) -> pa.Array | None:
-    width = field.type.list_size
-    if pa.types.is_fixed_size_list(given.type) and given.type.list_size == width:
-        if given.type.value_type == pa.float32():
-            return given.cast(field.type)
-        return given.cast(pa.list_(pa.float32(), width), safe=False)
-    return None
+def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a cast keeps the meaning: texts to text, numbers to floats, lists to vectors."""
+    kinds = pa.types
+    if kinds.is_string(wanted):
+        return any((kinds.is_large_string(given), kinds.is_string_view(given)))
+    if kinds.is_fixed_size_list(wanted):
+        same_width = kinds.is_fixed_size_list(given) and given.list_size == wanted.list_size
+        return any((kinds.is_list(given), kinds.is_large_list(given), same_width))
+    numeric = any((kinds.is_integer(given), kinds.is_floating(given)))
+    return numeric and bool(kinds.is_floating(wanted))
 
 
 def _build(field: pa.Field, values: list[Any]) -> pa.Array:
@@ -264,215 +290,32 @@ def _build(field: pa.Field, values: list[Any]) -> pa.Array:
             storage = pa.array(values, field.type.storage_type)
             return pa.ExtensionArray.from_storage(field.type, storage)
         return pa.array(values, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         bad = [i for i, value in enumerate(values) if not _fits(value, field)]
-        found = repr(values[bad[0]])[:120] if bad else str(error)
-        raise RejectedError(
-            f"{_rows(bad)}: {field.name} is {found}; it takes {field.type}", rows=bad
-        ) from error
+        raise RejectedError(_misfit(field, values, bad), rows=bad) from error
+
+
+def _misfit(field: pa.Field, values: list[Any], bad: list[int]) -> str:
+    found = values[bad[0]] if bad else None
+    if field.name == EMBEDDING and isinstance(found, list):
+        width = field.type.list_size
+        return f"{named(bad)}: embedding has {len(found)} numbers; this store's have {width}"
+    return f"{named(bad)}: {field.name} is {str(found)[:120]!r}; it takes {field.type}"
 
 
 def _fits(value: Any, field: pa.Field) -> bool:
     try:
-        pa.array([value], getattr(field.type, "storage_type", field.type))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
+        pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False
     return True
 
-
-def _plain(_name: str, values: list[Any]) -> list[Any]:
-    return values
-
-
-_PLAIN: Callable[[str, list[Any]], list[Any]] = _plain
-
-
-def _text_values(name: str, values: list[Any]) -> list[Any]:
-    _texts(name, [v for v in values if v is not None])
-    return values
-
-
-def _texts(name: str, values: list[Any], *, blank: bool = True) -> None:
-    bad = [i for i, v in enumerate(values) if not isinstance(v, str) or not (blank or v.strip())]
-    if bad:
-        raise RejectedError(
-            f"{_rows(bad)}: {name} is {values[bad[0]]!r}; it takes a text", rows=bad
-        )
-    _encodable(name, values)
-
-
-def _encodable(name: str, values: Sequence[str]) -> None:
-    for i, value in enumerate(values):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise RejectedError(
-                f"{_rows([i])}: {name} holds a lone surrogate ({error.reason} at position "
-                f"{error.start}), which is no Unicode text; decode it with errors='replace'",
-                rows=[i],
-            ) from error
-
-
-def _time_values(name: str, values: list[Any]) -> list[Any]:
-    return [_at_row(i, _instant, name, v) for i, v in enumerate(values)]
-
-
-def _instant(name: str, value: Any) -> datetime | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return parse_instant(value, name)
-    if isinstance(value, datetime):
-        return utc(value, name)
-    raise InvalidInputError(f"{name}={value!r} is no time; it takes an aware datetime")
-
-
-def _json_values(name: str, values: list[Any]) -> list[Any]:
-    return [_at_row(i, _json_text, name, v) for i, v in enumerate(values)]
-
-
-def _json_text(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise InvalidInputError(f"{name} is a text that is not JSON: {error}") from error
-    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
-        raise InvalidInputError(f"{name} is {value!r}; it takes a mapping with text keys")
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except (TypeError, ValueError, UnicodeError) as error:
-        raise InvalidInputError(f"{name} cannot be written as JSON: {error}") from error
-    return text
-
-
-def _tag_values(name: str, values: list[Any]) -> list[Any]:
-    return [_at_row(i, _tag_list, name, v) for i, v in enumerate(values)]
-
-
-def _tag_list(name: str, value: Any) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInputError(f"{name} is {value!r}; it takes a list of texts")
-    tags = list(dict.fromkeys(value))
-    if not all(isinstance(tag, str) and tag for tag in tags):
-        raise InvalidInputError(f"{name} is {value!r}; each tag is a text that is not empty")
-    return tags
-
-
-def _relationship_values(name: str, values: list[Any]) -> list[Any]:
-    return [_at_row(i, _relationships, name, v) for i, v in enumerate(values)]
-
-
-def _relationships(name: str, value: Any) -> list[dict[str, str]]:
-    edges = []
-    for item in value:
-        edge = relationship_values([item])[0] if isinstance(item, Relationship) else item
-        if not isinstance(edge, Mapping) or not edge.get("relation") or not edge.get("target"):
-            raise InvalidInputError(f"{name} holds {edge!r}; it takes Relationship values")
-        edges.append({"note": "", **edge})
-    return edges
-
-
-def _vector_values(name: str, values: list[Any]) -> list[Any]:
-    return [_at_row(i, _vector, name, v) for i, v in enumerate(values)]
-
-
-def _vector(name: str, value: Any) -> list[float] | None:
-    if value is None:
-        return None
-    try:
-        array = np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} is not a sequence of numbers: {error}") from error
-    if array.ndim != 1:
-        raise InvalidInputError(f"{name} has shape {list(array.shape)}; it takes one dimension")
-    return [float(number) for number in array]
-
-
-def _at_row(i: int, convert: Callable[[str, Any], Any], name: str, value: Any) -> Any:
-    try:
-        return convert(name, value)
-    except InvalidInputError as error:
-        raise RejectedError(f"{_rows([i])}: {error}", rows=[i]) from error
-
-
-def _rows(positions: Sequence[int]) -> str:
-    shown = ", ".join(str(i) for i in positions[:5])
-    more = f" and {len(positions) - 5} more" if len(positions) > 5 else ""
-    return f"row{'s' if len(positions) != 1 else ''} {shown}{more}"
-
-
-def _inside(array: pa.Array, name: str, scope: Scope) -> None:
-    outside = pc.not_equal(array, scope.names()[name])
-    _refuse(outside, array, f"lies outside the handle's scope ({scope})", name)
-
-
-def _refuse(mask: pa.Array, column: pa.Array, why: str, name: str) -> None:
-    """Reject the rows where `mask` is true."""
-    if not pc.any(mask).as_py():
-        return
-    bad = pc.indices_nonzero(mask).to_pylist()
-    raise RejectedError(f"{_rows(bad)}: {name}={column[bad[0]].as_py()!r} {why}", rows=bad)
-
-
-def _check_members(rows: pa.Table) -> None:
-    for name, enum in (("kind", Kind), ("state", State)):
-        unknown = pc.invert(pc.is_in(rows[name], pa.array(list(enum), pa.string())))
-        _refuse(unknown, rows[name], f"is not known; there are: {', '.join(enum)}", name)
-
-
-def _check_scores(rows: pa.Table) -> None:
-    for name in ("importance", "confidence", "quality"):
-        score = rows[name]
-        good = pc.and_(pc.greater_equal(score, 0.0), pc.less_equal(score, 1.0))
-        bad = pc.fill_null(pc.invert(good), fill_value=False)
-        _refuse(bad, score, "is not within 0..1", name)
-
-
-def _check_vectors(rows: pa.Table) -> None:
-    column = rows[EMBEDDING].combine_chunks()
-    if not len(rows) or column.null_count == len(column):
-        return
-    width = column.type.list_size
-    valid = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    vectors = column.drop_null().flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    for mask, why in (
-        (~np.isfinite(vectors).all(axis=1), "holds NaN or infinity"),
-        (~vectors.any(axis=1), "is all zero, which has no direction"),
-    ):
-        bad = valid[mask].tolist()
-        if bad:
-            raise RejectedError(
-                f"{_rows(bad)}: embedding {why}; it takes {width} finite numbers, not all zero",
-                rows=bad,
-            )
-
-
-def _check_unique(rows: pa.Table) -> None:
-    ids = rows["id"].to_pylist()
-    if len(set(ids)) == len(ids):
-        return
-    first: dict[str, int] = {}
-    bad = [i for i, identifier in enumerate(ids) if first.setdefault(identifier, i) != i]
-    raise RejectedError(
-        f"{_rows(bad)}: id={ids[bad[0]]!r} stands twice in the batch (first in row "
-        f"{first[ids[bad[0]]]}); give each memory its own, or none",
-        rows=bad,
-    )
-
-
-def _check_intervals(rows: pa.Table) -> None:
-    backwards = pc.fill_null(pc.less(rows["valid_to"], rows["valid_from"]), fill_value=False)
-    _refuse(backwards, rows["valid_to"], "comes before valid_from", "valid_to")
-
-
-_CHECKS = (_check_members, _check_scores, _check_vectors, _check_unique, _check_intervals)
 
 _STAMPS = frozenset({"created_at", "updated_at", "state_at"})
 
 _DEFAULTS: dict[str, Any] = {
     "revision": 1,
+    "content_hash": "",
     "kind": str(Kind.EPISODIC),
     "role": "",
     "actor": "",
@@ -485,24 +328,4 @@ _DEFAULTS: dict[str, Any] = {
     "relationships": [],
     "source": "user",
     "source_ref": "",
-}
-
-_TIMES = (
-    "created_at",
-    "updated_at",
-    "state_at",
-    "event_at",
-    "valid_from",
-    "valid_to",
-    "expires_at",
-)
-_TEXTS = (*SCOPE_LEVELS, "key", "kind", "role", "actor", "state", "state_reason", "superseded_by")
-
-_PREPARE: dict[str, Callable[[str, list[Any]], list[Any]]] = {
-    **dict.fromkeys(_TIMES, _time_values),
-    **dict.fromkeys((*_TEXTS, "source", "source_ref"), _text_values),
-    "metadata": _json_values,
-    "tags": _tag_values,
-    "relationships": _relationship_values,
-    EMBEDDING: _vector_values,
 }

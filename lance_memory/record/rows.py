@@ -21,7 +21,10 @@ __all__ = [
     "EMBEDDING",
     "changed",
     "embeddings",
+    "one_array",
     "patched",
+    "relationship_values",
+    "repeated",
     "restored",
     "retired",
     "superseded",
@@ -55,14 +58,19 @@ def to_memories(rows: pa.Table) -> list[Memory]:
 
 def embeddings(rows: pa.Table) -> NDArray[np.float32]:
     """The embedding column, float32 [n, d]; rows of zeros where a memory has none."""
-    column = rows[EMBEDDING].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # of no rows, combine_chunks keeps the chunks
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = one_array(rows[EMBEDDING])
     dimension = column.type.list_size
     filled = np.zeros((len(column), dimension), dtype=np.float32)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     filled[valid] = column.drop_null().flatten().to_numpy().reshape(-1, dimension)
     return filled
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array; copied only where it has several chunks."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def valid_vectors(rows: pa.Table) -> NDArray[np.bool_]:
@@ -84,7 +92,7 @@ def patched(rows: pa.Table, values: Mapping[str, Any]) -> pa.Table:
     for name, value in values.items():
         field = rows.schema.field(name)
         ready = isinstance(value, pa.Array | pa.ChunkedArray)
-        column = value if ready else _repeat(value, rows, field)
+        column = value if ready else repeated(value, field.type, len(rows))
         rows = rows.set_column(rows.schema.get_field_index(name), field, column)
     return rows
 
@@ -124,15 +132,15 @@ def _state(state: State, reason: str, now: datetime) -> dict[str, Any]:
     return {"state": str(state), "state_at": now, "state_reason": reason}
 
 
-def _repeat(value: Any, rows: pa.Table, field: pa.Field) -> pa.Array:
+def repeated(value: Any, kind: pa.DataType, size: int) -> pa.Array:
+    """An array of `size` times `value`."""
     if value is None:
-        return pa.nulls(len(rows), field.type)
-    if isinstance(field.type, pa.BaseExtensionType):
-        storage = pa.array([value] * len(rows), field.type.storage_type)
-        return pa.ExtensionArray.from_storage(field.type, storage)
-    if pa.types.is_nested(field.type):
-        return pa.array([value] * len(rows), field.type)
-    return pa.repeat(pa.scalar(value, field.type), len(rows))
+        return pa.nulls(size, kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, pa.array([value] * size, kind.storage_type))
+    if pa.types.is_nested(kind):
+        return pa.array([value] * size, kind)
+    return pa.repeat(pa.scalar(value, kind), size)
 
 
 def relationship_values(edges: Iterable[Relationship]) -> list[dict[str, str]]:

@@ -101,7 +101,7 @@ def commit(
     *,
     published: Callable[[Snapshot], None],
     storage_options: dict[str, str] | None,
-) -> tuple[ChangeSet, int]:
+) -> tuple[ChangeSet, Snapshot]:
     """Plan at the latest version, verify, write, publish; plan again when somebody was faster.
 
     Args:
@@ -111,7 +111,7 @@ def commit(
         storage_options: the engine's options for the table's store.
 
     Returns:
-        The change set that was committed, and its version (the one that was read, if empty).
+        The change set that was committed, and the version it made (or read, if it is empty).
 
     Raises:
         ConflictError: a row changed since the plan saw it, or the race was lost too often.
@@ -121,15 +121,16 @@ def commit(
         snapshot = latest()
         change = plan(snapshot)
         if not change:
-            return change, snapshot.version
+            return change, snapshot
         operation = _operation(snapshot, change, written)
         try:
             dataset = _publish(snapshot, operation, change, storage_options)
         except CommitConflictError:
             time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.25)))
             continue
-        published(Snapshot(dataset))
-        return change, int(dataset.version)
+        made = Snapshot(dataset)
+        published(made)
+        return change, made
     raise ConflictError(
         f"could not commit {change.audit.operation}: other writers were faster {_ATTEMPTS} times; "
         "nothing was written: try again"
@@ -166,12 +167,10 @@ def _operation(
     rows = change.written()
     fragments = written.fragments(rows, snapshot) if rows else []
     removed, updated = _masked(snapshot, change)
-    existing = snapshot.dataset.get_fragments()
-    if not existing:
+    if not snapshot.fragments:
         return _first_rows(snapshot, fragments)
-    fence = min(existing, key=lambda fragment: int(fragment.fragment_id))
-    touched = {*removed, *(fragment.id for fragment in updated)}
-    if fence.fragment_id not in touched:
+    lowest, fence = next(iter(snapshot.fragments.items()))
+    if lowest not in {*removed, *(fragment.id for fragment in updated)}:
         updated.append(fence.metadata)
     return lance.LanceOperation.Update(
         removed_fragment_ids=removed,
@@ -214,8 +213,8 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
         fragment_ids = addresses >> np.uint64(32)
         offsets = addresses & np.uint64(0xFFFF_FFFF)
         for fragment_id in np.unique(fragment_ids).tolist():
-            fragment = snapshot.dataset.get_fragment(fragment_id)
-            rest = fragment.delete_rows(offsets[fragment_ids == fragment_id].tolist())
+            mine = offsets[fragment_ids == fragment_id]
+            rest = snapshot.fragments[fragment_id].delete_rows(mine.tolist())
             if rest is None:
                 removed.append(fragment_id)
             else:

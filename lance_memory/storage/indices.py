@@ -69,7 +69,7 @@ def create_missing(snapshot: Snapshot, *, vector_index_from: int) -> list[str]:
     """
     present = _names(snapshot)
     dataset = snapshot.dataset
-    fragments = [int(f.fragment_id) for f in dataset.get_fragments()]
+    fragments = list(snapshot.fragments)
     if not fragments:
         return []
     built: list[Index] = []

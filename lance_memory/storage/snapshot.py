@@ -72,16 +72,25 @@ class Snapshot:
         *,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
-        offset: int | None = None,
     ) -> pa.Table:
         """The rows that pass, in storage order; all columns but the vectors by default."""
         with translated(f"read version {self.version}"):
             return self.dataset.to_table(
-                columns=list(columns or self.columns),
-                filter=predicate,
-                limit=limit,
-                offset=offset,
+                columns=list(columns or self.columns), filter=predicate, limit=limit
             )
+
+    @cached_property
+    def fragments(self) -> dict[int, lance.LanceFragment]:
+        """The fragments by id, ascending. A fragment's rows never change, they only go."""
+        with translated(f"list the fragments of version {self.version}"):
+            found = {int(f.fragment_id): f for f in self.dataset.get_fragments()}
+        return dict(sorted(found.items()))
+
+    def of_fragments(self, ids: Collection[int], *, columns: Sequence[str]) -> pa.Table:
+        """The rows of these fragments."""
+        with translated(f"read version {self.version}"):
+            parts = [self.fragments[i].to_table(columns=list(columns)) for i in ids]
+        return pa.concat_tables(parts)
 
     def batches(
         self, predicate: str | None, *, columns: Sequence[str], batch_size: int

@@ -38,7 +38,8 @@ class Table:
     ) -> None:
         self.uri = uri
         self.branch = branch
-        self.format = read_format(dataset.schema, uri)
+        self.schema = dataset.schema
+        self.format = read_format(self.schema, uri)
         self.storage_options = dict(storage_options) if storage_options else None
         self._newest = Snapshot(dataset)
         self._writing = threading.RLock()
@@ -122,7 +123,7 @@ class Table:
                 f"{self.latest().version}); `lmem log` lists what is there"
             ) from error
 
-    def commit(self, plan: Plan) -> tuple[ChangeSet, int]:
+    def commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot]:
         """Make `plan` one version; see `change.commit`."""
         with self._writing:
             return commit(

@@ -64,7 +64,7 @@ def optimize(
 
 
 def _fragments(table: Table) -> int:
-    return len(table.latest().dataset.get_fragments())
+    return len(table.latest().fragments)
 
 
 def _compact(table: Table) -> None:

@@ -1,0 +1,91 @@
+"""What the scripts of this folder share: interleaved timings and JSON lines."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+SEED = 20251129
+
+
+def machine() -> dict[str, Any]:
+    """Where the numbers come from; stands in every line."""
+    return {
+        "python": platform.python_version(),
+        "pylance": lance.__version__,
+        "pyarrow": pa.__version__,
+        "cores": os.cpu_count(),
+        "seed": SEED,
+    }
+
+
+def emit(**fields: Any) -> dict[str, Any]:
+    """Print one measurement as a JSON line, and return it."""
+    line = {**fields, **machine()}
+    print(json.dumps(line, ensure_ascii=False), flush=True)
+    return line
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+class Stopwatch:
+    """Seconds per named step."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, float] = {}
+
+    def __call__(self, name: str, work: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        answer = work()
+        self.steps[name] = round(time.perf_counter() - start, 3)
+        return answer
+
+
+Sample = Callable[[int], float]
+"""Does run number i, and gives the seconds that count."""
+
+
+def interleaved(runs: int, *sides: Sample) -> list[list[float]]:
+    """Seconds of each side, run by run; which side goes first rotates, as load drifts."""
+    taken: list[list[float]] = [[] for _ in sides]
+    gc.collect()
+    for i in range(runs):
+        for turn in range(len(sides)):
+            side = (i + turn) % len(sides)
+            taken[side].append(sides[side](i))
+    return taken
+
+
+def compared(
+    bench: str, ours: list[float], raw: list[float], *, rows: int, bar: float
+) -> dict[str, Any]:
+    """Emit ours against raw: medians, their ratio, and the quartiles of the paired ratios."""
+    mine, theirs = statistics.median(ours), statistics.median(raw)
+    pairs = [a / b for a, b in zip(ours, raw, strict=True)]
+    low, _, high = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else (pairs[0],) * 3
+    return emit(
+        bench=bench,
+        ours_ms=round(mine * 1e3, 3),
+        raw_ms=round(theirs * 1e3, 3),
+        ratio=round(mine / theirs, 3),
+        ratio_q1=round(low, 3),
+        ratio_q3=round(high, 3),
+        n=len(ours),
+        rows=rows,
+        bar=bar,
+        met=mine / theirs <= bar,
+    )

@@ -1,0 +1,79 @@
+"""Which contents a table holds, remembered by one handle, so that an add need not look."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_memory.storage import Snapshot
+
+__all__ = ["KnownContents"]
+
+_WARM_UP = 3
+"""As many adds look into the table before the hashes are read: a short-lived process never reads
+them, and a long-lived one reads them once."""
+
+_RECENT = 4_096
+
+
+class KnownContents:
+    """A superset of the content hashes of a table, 8 bytes a row. Safe to share between threads.
+
+    It answers "certainly not there" without touching the table; what may be there is looked up.
+    Fragments never change their contents, only lose rows, so it reads each fragment once; hashes of
+    rows that went stay, and cost a look-up, never an answer.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._fragments: set[int] = set()
+        self._sorted = np.empty(0, dtype=np.uint64)
+        self._recent: set[int] = set()
+
+    def may_hold(self, snapshot: Snapshot, rows: pa.Table) -> bool:
+        """Whether the table may hold one of the rows' contents. False is certain."""
+        with self._lock:
+            self._asked += 1
+            if self._asked <= _WARM_UP:
+                return True
+            self._refresh(snapshot)
+            wanted = _words(rows)
+            if self._recent.isdisjoint(wanted.tolist()):
+                places = np.searchsorted(self._sorted, wanted)
+                places[places == len(self._sorted)] = 0
+                return bool(len(self._sorted) and (self._sorted[places] == wanted).any())
+            return True
+
+    def learn(self, rows: pa.Table, *, read: int, written: Snapshot) -> None:
+        """Take note of rows that this handle committed, so that they need not be read back.
+
+        Holds only where nobody committed between the version `read` and the one `written`.
+        """
+        with self._lock:
+            if self._asked > _WARM_UP and written.version == read + 1:
+                self._recent.update(_words(rows).tolist())
+                self._fragments |= written.fragments.keys()
+
+    def _refresh(self, snapshot: Snapshot) -> None:
+        """Read the hashes of the fragments that are new since the last call."""
+        new = snapshot.fragments.keys() - self._fragments
+        if new:
+            words = _words(snapshot.of_fragments(new, columns=["content_hash"]))
+            self._recent.update(words.tolist())
+            self._fragments |= new
+        if len(self._recent) > _RECENT:
+            recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
+            self._sorted = np.union1d(self._sorted, recent)
+            self._recent = set()
+
+
+def _words(rows: pa.Table) -> NDArray[np.uint64]:
+    """The first 64 bits of each content hash, uint64 [n]."""
+    hashes: Sequence[str] = rows["content_hash"].to_pylist()
+    raw = bytes.fromhex("".join(hashes))
+    return np.frombuffer(raw, dtype=np.uint64)[::2].copy()

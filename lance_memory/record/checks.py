@@ -1,0 +1,129 @@
+"""What must hold of rows, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_memory.errors import RejectedError
+from lance_memory.record.memory import Kind, Scope, State
+from lance_memory.record.rows import EMBEDDING, one_array
+from lance_memory.record.values import named
+
+__all__ = ["check", "check_scope"]
+
+
+def check(rows: pa.Table, given: AbstractSet[str]) -> None:
+    """Check the columns that the caller gave; defaults are right by construction.
+
+    Raises:
+        RejectedError: says which rows hold what, and what is expected.
+    """
+    for column in sorted(given & _CHECKS.keys()):
+        _CHECKS[column](rows, column)
+
+
+def check_scope(rows: pa.Table, scope: Scope) -> None:
+    """Refuse rows that lie outside the scope."""
+    for level, name in scope.given().items():
+        outside = pc.not_equal(rows[level], name)
+        _refuse(outside, rows, level, f"lies outside the handle's scope ({scope})")
+
+
+def _refuse(mask: pa.ChunkedArray, rows: pa.Table, column: str, why: str) -> None:
+    """Reject the rows where `mask` is true."""
+    bad = np.flatnonzero(mask.to_numpy()).tolist()
+    if bad:
+        found = rows[column][bad[0]].as_py()
+        raise RejectedError(f"{named(bad)}: {column}={str(found)[:120]!r} {why}", rows=bad)
+
+
+def _written(rows: pa.Table, column: str) -> None:
+    blank = pc.equal(pc.utf8_trim_whitespace(rows[column]), "")
+    _refuse(pc.fill_null(blank, fill_value=False), rows, column, "is blank; it takes a text")
+
+
+def _kind(rows: pa.Table, column: str) -> None:
+    _member(rows, column, list(Kind))
+
+
+def _state(rows: pa.Table, column: str) -> None:
+    _member(rows, column, list(State))
+
+
+def _member(rows: pa.Table, column: str, known: list[str]) -> None:
+    unknown = pc.invert(pc.is_in(rows[column], pa.array(known, pa.string())))
+    _refuse(unknown, rows, column, f"is not known; there are: {', '.join(known)}")
+
+
+def _score(rows: pa.Table, column: str) -> None:
+    score = rows[column]
+    good = pc.and_(pc.greater_equal(score, 0.0), pc.less_equal(score, 1.0))
+    _refuse(pc.fill_null(pc.invert(good), fill_value=False), rows, column, "is not within 0..1")
+
+
+def _unique(rows: pa.Table, column: str) -> None:
+    values = rows[column].to_pylist()
+    if len(set(values)) == len(values):
+        return
+    first: dict[str, int] = {}
+    bad = [i for i, value in enumerate(values) if first.setdefault(value, i) != i]
+    raise RejectedError(
+        f"{named(bad)}: {column}={values[bad[0]]!r} stands twice in the batch (first in row "
+        f"{first[values[bad[0]]]}); give each memory its own, or none",
+        rows=bad,
+    )
+
+
+def _identity(rows: pa.Table, column: str) -> None:
+    _written(rows, column)
+    _unique(rows, column)
+
+
+def _interval(rows: pa.Table, column: str) -> None:
+    backwards = pc.less(rows["valid_to"], rows["valid_from"])
+    _refuse(pc.fill_null(backwards, fill_value=False), rows, column, "comes before valid_from")
+
+
+def _vectors(rows: pa.Table, column: str) -> None:
+    array = one_array(rows[column])
+    width = array.type.list_size
+    present = array.drop_null() if array.null_count else array
+    vectors = present.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    suspect = _suspects(vectors)
+    valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    for place in suspect.tolist():
+        vector, row = vectors[place], int(valid[place])
+        finite = bool(np.isfinite(vector).all())
+        if not finite or not vector.any():
+            found = "is all zero, which has no direction" if finite else "holds NaN or infinity"
+            raise RejectedError(
+                f"{named([row])}: {column} {found}; it takes {width} finite numbers, not all zero",
+                rows=[row],
+            )
+
+
+def _suspects(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Rows whose squared length is zero or not finite: one pass finds them, few need a look."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+    return np.flatnonzero(~np.isfinite(squares) | (squares == 0))
+
+
+_CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
+    "id": _identity,
+    "key": _written,
+    "content": _written,
+    "kind": _kind,
+    "state": _state,
+    "importance": _score,
+    "confidence": _score,
+    "quality": _score,
+    "valid_to": _interval,
+    EMBEDDING: _vectors,
+}
