@@ -714,6 +714,7 @@ def _table(
         chosen = embedder or MiniLM()
         fmt = StoreFormat(embedding_model=chosen.name, dimension=chosen.dimension)
         table = Table.create(uri, fmt, storage_options=storage_options)
+    table.ensure_text_index()
     return table
 
 

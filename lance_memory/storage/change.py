@@ -187,7 +187,8 @@ def _first_rows(
 
     It keeps the fragment ids that it is given, so they start above all that an index has seen.
     """
-    seen = [f for index in snapshot.dataset.list_indices() for f in index["fragment_ids"]]
+    indices = snapshot.dataset.describe_indices()
+    seen = [f for index in indices for segment in index.segments for f in segment.fragment_ids]
     start = max(seen, default=-1) + 1
     numbered = [replace(fragment, id=start + i) for i, fragment in enumerate(fragments)]
     return lance.LanceOperation.Merge(

@@ -130,4 +130,4 @@ def unindexed_rows(snapshot: Snapshot) -> dict[str, int]:
 
 def _names(snapshot: Snapshot) -> set[str]:
     with translated("list indices"):
-        return {index["name"] for index in snapshot.dataset.list_indices()}
+        return {index.name for index in snapshot.dataset.describe_indices()}

@@ -88,12 +88,10 @@ class Table:
                 )
         except ConflictError:
             return cls.open(uri, storage_options=options)
-        table = cls(dataset, uri=uri, storage_options=options)
-        table.ensure_text_index()
-        return table
+        return cls(dataset, uri=uri, storage_options=options)
 
     def ensure_text_index(self) -> None:
-        """Make the index that word search needs, should a kill have left a store without it."""
+        """Make the index that word search needs: in a new store, or where a kill left none."""
         if not indices.has_text_index(self.latest()):
             indices.create_text_index(self.latest())
 
