@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, Unpack, overload
@@ -29,7 +29,7 @@ from lance_memory.errors import (
     StoreFormatError,
 )
 from lance_memory.ingest import KnownContents, admit, replacement
-from lance_memory.record.filters import Filter, Where, equals
+from lance_memory.record.filters import Filter, Where, equals, live
 from lance_memory.record.identity import new_id
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
 from lance_memory.record.memory import SCOPE_LEVELS, Scope, State
@@ -47,6 +47,7 @@ from lance_memory.record.rows import (
     patched,
     restored,
     retired,
+    same_vector,
     superseded,
     to_memories,
     valid_vectors,
@@ -74,6 +75,7 @@ __all__ = ["MemoryStore"]
 Refs = str | Sequence[str]
 Progress = Callable[[int, int], None]
 _EMBED_CHUNK = 256
+_CHANGEABLE = (Fields.__annotations__.keys() | {"content"}) - {"id", "state", *SCOPE_LEVELS}
 
 
 class MemoryStore(MemoryView):
@@ -174,10 +176,13 @@ class MemoryStore(MemoryView):
         read = 0
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal known, read
+            nonlocal known, read, taken
             admitted = admit(snapshot, taken, known_contents=contents, now=now)
+            if not valid_vectors(admitted.rows).all():  # a twin that was there has gone since
+                taken = self._embedded(taken, only=set(admitted.rows["id"].to_pylist()))
+                admitted = admit(snapshot, taken, known_contents=contents, now=now)
             known, read = admitted.known, snapshot.version
-            return ChangeSet(audit=self._audit("add", now), inserts=admitted.rows)
+            return ChangeSet(audit=self._audit("add"), inserts=admitted.rows)
 
         _, written = self._table.commit(plan)
         contents.learn(taken.rows, read=read, written=written)
@@ -202,14 +207,17 @@ class MemoryStore(MemoryView):
         now = self._moment()
         taken = self._embedded(self._take_in([{**fields, "content": content, "key": key}], now))
         identifier = taken.rows["id"][0].as_py()
+        if not key:
+            raise InvalidInputError(f"key is {key!r}; an upsert needs one")
+        outcome = Outcome.PENDING if fields.get("state") == State.PENDING else Outcome.STORED
         known = ""
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             nonlocal known
-            found = replacement(snapshot, taken.rows, given=taken.given)
+            found = replacement(snapshot, taken.rows, given=taken.given, now=now)
             known = found.known
             return ChangeSet(
-                audit=self._audit("upsert", now),
+                audit=self._audit("upsert"),
                 inserts=found.row,
                 updates=superseded(found.old, by=identifier, reason="updated", now=now),
             )
@@ -219,7 +227,7 @@ class MemoryStore(MemoryView):
             uri=self.uri,
             version=written.version,
             id=known or identifier,
-            outcome=Outcome.ALREADY_THERE if known else Outcome.STORED,
+            outcome=Outcome.ALREADY_THERE if known else outcome,
             reason="the live memory with this key says so already" if known else "",
         )
 
@@ -243,7 +251,7 @@ class MemoryStore(MemoryView):
             ConflictError: the new key is taken.
         """
         values: dict[str, Any] = {**fields, **({} if content is None else {"content": content})}
-        fixed = sorted(values.keys() & {"id", "state", *SCOPE_LEVELS})
+        fixed = sorted(values.keys() - _CHANGEABLE)
         if fixed or not values:
             raise InvalidInputError(
                 f"update cannot change {', '.join(fixed)}" if fixed else "update changes nothing"
@@ -257,10 +265,12 @@ class MemoryStore(MemoryView):
             old = self._row(ref, snapshot)
             merged = {**old.drop_columns(["content_hash"]).to_pylist()[0], **values}
             new = self._take_in([merged], now).rows
-            if values.get("key") is not None and old["key"] != new["key"]:
-                _refuse_taken(snapshot, new, now)
-            audit = self._audit("update", now, reason)
-            return ChangeSet(audit=audit, updates=changed(new, {}, now=now) if new != old else None)
+            was, will = to_memories(old)[0], to_memories(new)[0]
+            if was == will and same_vector(was.embedding, will.embedding):
+                return ChangeSet(audit=self._audit("update", reason))
+            _refuse_taken(snapshot, new, now)
+            updates = changed(new, {}, now=now)
+            return ChangeSet(audit=self._audit("update", reason), updates=updates)
 
         return self._write(plan, "update")
 
@@ -298,7 +308,7 @@ class MemoryStore(MemoryView):
             )
             row[EMBEDDING] = vector
             return ChangeSet(
-                audit=self._audit("supersede", now, reason),
+                audit=self._audit("supersede", reason),
                 inserts=self._take_in([row], now).rows,
                 updates=superseded(old, by=identifier, reason=reason or "superseded", now=now),
             )
@@ -326,7 +336,7 @@ class MemoryStore(MemoryView):
             rows = self._chosen(refs, where, snapshot)
             _refuse_states(rows, {State.SUPERSEDED}, "retire")
             rows = rows.filter(_is_not(rows, State.RETIRED))
-            audit = self._audit("retire", now, reason)
+            audit = self._audit("retire", reason)
             return ChangeSet(audit=audit, updates=retired(rows, reason=reason, now=now))
 
         return self._write(plan, "retire")
@@ -343,9 +353,9 @@ class MemoryStore(MemoryView):
         def plan(snapshot: Snapshot) -> ChangeSet:
             rows = self._rows(refs, snapshot)
             _refuse_states(rows, set(State) - {State.RETIRED}, "unretire")
-            _refuse_taken(snapshot, rows, now)
-            audit = self._audit("unretire", now, reason)
-            return ChangeSet(audit=audit, updates=restored(rows, reason=reason, now=now))
+            active = restored(rows, reason=reason, now=now)
+            _refuse_taken(snapshot, active, now)
+            return ChangeSet(audit=self._audit("unretire", reason), updates=active)
 
         return self._write(plan, "unretire")
 
@@ -360,11 +370,10 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             ScopeError: a filter without any scope.
         """
-        now = self._moment()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             rows = self._chosen(refs, where, snapshot)
-            return ChangeSet(audit=self._audit("delete", now, reason), deletes=rows)
+            return ChangeSet(audit=self._audit("delete", reason), deletes=rows)
 
         return self._write(plan, "delete")
 
@@ -436,9 +445,7 @@ class MemoryStore(MemoryView):
 
         def planned(snapshot: Snapshot) -> ChangeSet:
             manifest = plan.manifest()
-            audit = self._audit(
-                "consolidate", self._moment(), reason, manifest=manifest, op_id=plan.op_id
-            )
+            audit = self._audit("consolidate", reason, manifest=manifest, op_id=plan.op_id)
             change = curate.change_set(snapshot, plan, audit=audit)
             self._refuse_outside(change)
             return change
@@ -496,7 +503,11 @@ class MemoryStore(MemoryView):
         before = self._table.at(after.version - 1)
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            return undo.revert(present, before, after, audit=audit, predicate=self._boundary())
+            found = undo.revert(present, before, after, audit=audit, predicate=self._boundary())
+            written = found[0].written()
+            if written is not None:
+                _refuse_taken(present, written, audit.at, leaving=found[0].replaced())
+            return found
 
         return self._undone("revert", after.version, back, dry_run=dry_run, reason=reason)
 
@@ -547,8 +558,8 @@ class MemoryStore(MemoryView):
     def checkout(self, version: int | str | datetime, path: str | os.PathLike[str]) -> MemoryStore:
         """A store of its own at `path` that starts as this one was at a version, copying no data.
 
-        It reads this store's files, so the version is tagged `checkout-v<number>` here, which
-        keeps clean-up from removing them.
+        It reads this store's files, so the version is tagged here (`checkout-v<number>`, on a
+        branch `checkout-<branch>-v<number>`), which keeps clean-up from removing them.
 
         Raises:
             NotFoundError: no such version.
@@ -558,9 +569,6 @@ class MemoryStore(MemoryView):
         self._whole_store("checkout")
         number = self.at(version).version
         uri = absolute(path)
-        tag = f"checkout-v{number}"
-        if tag not in self.tags():
-            history.create_tag(self._table, tag, number)
         history.clone(self._table, number, uri)
         options = self._table.storage_options
         return self._on(Table.open(uri, storage_options=options))
@@ -592,12 +600,13 @@ class MemoryStore(MemoryView):
     def _audit(
         self,
         operation: str,
-        now: datetime,
         reason: str = "",
         *,
         manifest: Mapping[str, Any] | None = None,
         op_id: str = "",
     ) -> Audit:
+        """The audit record of a commit that is about to happen; plans call this, at that moment."""
+        now = self._moment()
         return Audit(
             operation=operation,
             at=now,
@@ -627,12 +636,14 @@ class MemoryStore(MemoryView):
         dry_run: bool,
         reason: str,
     ) -> RollbackPlan | WriteResult:
-        now = self._moment()
-        audit = self._audit(operation, now, reason, manifest={"target": target})
+
+        def audit() -> Audit:
+            return self._audit(operation, reason, manifest={"target": target})
+
         if not dry_run:
-            return self._write(lambda present: back(present, audit)[0], operation)
+            return self._write(lambda present: back(present, audit())[0], operation)
         present = self._snapshot()
-        _, found = back(present, audit)
+        _, found = back(present, audit())
         return RollbackPlan(
             operation=operation,
             version=present.version,
@@ -671,10 +682,10 @@ class MemoryStore(MemoryView):
         return snapshot.scan(chosen.predicate(self._moment()), columns=snapshot.schema.names)
 
     def _refuse_outside(self, change: ChangeSet) -> None:
-        outside = [s for s in change.scopes() or [{}] if not self._scope.holds(Scope(**s))]
-        if outside and change:
+        outside = [scope for scope in change.scopes() if not self._scope.holds(scope)]
+        if outside:
             raise ScopeError(
-                f"the plan reaches {Scope(**outside[0])}, outside this handle's {self._scope}; "
+                f"the plan reaches {outside[0]}, outside this handle's {self._scope}; "
                 "apply it through the handle that made it"
             )
 
@@ -754,17 +765,28 @@ def _refuse_states(rows: pa.Table, states: set[State], action: str) -> None:
         )
 
 
-def _refuse_taken(snapshot: Snapshot, rows: pa.Table, now: datetime) -> None:
-    """Refuse rows whose key another live memory of the same scope has."""
-    columns = ["id", "key", *SCOPE_LEVELS]
-    keyed = [row for row in rows.select(columns).to_pylist() if row["key"] is not None]
-    for row in keyed:
-        scope = " AND ".join(equals(level, row[level]) for level in SCOPE_LEVELS)
-        live = Filter(states="visible", equal={"key": row["key"]}).predicate(now)
-        holders = set(snapshot.scan(f"{live} AND {scope}", columns=["id"])["id"].to_pylist())
-        if holders - {row["id"]}:
+def _refuse_taken(
+    snapshot: Snapshot, rows: pa.Table, now: datetime, *, leaving: Collection[str] = ()
+) -> None:
+    """Refuse rows that would be live with a key that another live memory of their scope has.
+
+    The memories `leaving` do not count: the same change takes their rows away.
+    """
+    taken: set[tuple[str, ...]] = set()
+    names = ["key", *SCOPE_LEVELS]
+    columns = ["id", "state", "expires_at", *names]
+    for row in rows.select(columns).to_pylist():
+        expired = row["expires_at"] is not None and row["expires_at"] <= now
+        if row["key"] is None or row["state"] not in (State.ACTIVE, State.PENDING) or expired:
+            continue
+        same = " AND ".join(equals(name, row[name]) for name in names)
+        holders = snapshot.scan(f"{live(now)} AND {same}", columns=["id"])["id"].to_pylist()
+        others = sorted(set(holders) - {row["id"], *leaving})
+        place = tuple(row[name] for name in names)
+        if others or place in taken:
             raise ConflictError(
-                f"key {row['key']!r} is held by {min(holders)}; nothing was written: "
-                "retire or delete that one first",
-                ids=sorted(holders),
+                f"key {row['key']!r} is held by {others[0] if others else 'two of them'}; nothing "
+                "was written: retire or delete that one first",
+                ids=others,
             )
+        taken.add(place)

@@ -15,12 +15,20 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.embed import Embedder, checked
-from lance_memory.errors import AmbiguousError, InvalidInputError, NotFoundError, ScopeError
+from lance_memory.errors import (
+    AmbiguousError,
+    EmbeddingError,
+    InvalidInputError,
+    LanceMemoryError,
+    NotFoundError,
+    ScopeError,
+)
 from lance_memory.record import filters, lineage
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.memory import Memory, Scope
+from lance_memory.record.query import check_select
 from lance_memory.record.results import Change, Diff, Related, SearchResult, Stats
-from lance_memory.record.rows import EMBEDDING, to_memories
+from lance_memory.record.rows import EMBEDDING, same_vector, to_memories
 from lance_memory.record.times import Clock, utc
 from lance_memory.search import Mode, Query, run
 from lance_memory.storage import (
@@ -149,7 +157,13 @@ class MemoryView:
         return [found[identifier] for identifier in page]
 
     def iter(self, *, batch_size: int = 1_000, **where: Unpack[Where]) -> Iterator[Memory]:
-        """The memories that pass, in storage order, a batch in memory at a time."""
+        """The memories that pass, in storage order, a batch in memory at a time.
+
+        Raises:
+            InvalidInputError: `batch_size` is below 1, or a filter makes no sense.
+        """
+        if batch_size < 1:
+            raise InvalidInputError(f"batch_size={batch_size}; a batch has one memory or more")
         snapshot = self._snapshot()
         batches = snapshot.batches(
             self._predicate(where), columns=snapshot.columns, batch_size=batch_size
@@ -234,9 +248,18 @@ class MemoryView:
     # -- tables ---------------------------------------------------------------------------
 
     def to_arrow(self, *, columns: Sequence[str] | None = None, **where: Unpack[Where]) -> pa.Table:
-        """The rows of this scope as Arrow, embeddings included; every state unless asked."""
+        """The rows of this scope as Arrow, embeddings included; every state unless asked.
+
+        Raises:
+            InvalidInputError: no such column, or a filter makes no sense.
+        """
         where.setdefault("states", "any")
         snapshot = self._snapshot()
+        unknown = sorted(set(columns or ()) - set(snapshot.schema.names))
+        if unknown:
+            raise InvalidInputError(
+                f"no column {', '.join(unknown)}; there are: {', '.join(snapshot.schema.names)}"
+            )
         return snapshot.scan(self._predicate(where), columns=columns or snapshot.schema.names)
 
     def to_polars(self) -> pl.LazyFrame:
@@ -249,13 +272,14 @@ class MemoryView:
         return frame.with_columns(pl.col("metadata").ext.storage())
 
     def sql(self, query: str) -> pl.DataFrame:
-        """A SELECT over the table `memories`: the rows of this scope, every state.
+        """A SELECT over the table `memories`: the rows of this scope, every state, nothing else.
 
         Raises:
             InvalidInputError: the query is not valid, or names something else.
         """
         import polars as pl
 
+        check_select(query)
         try:
             return pl.SQLContext(memories=self.to_polars()).execute(query, eager=True)
         except (pl.exceptions.PolarsError, TypeError) as error:
@@ -295,6 +319,8 @@ class MemoryView:
         Through a scoped handle only the writes that touched the scope are listed, and one that
         touched others too shows neither its reason nor its manifest.
         """
+        if limit is not None and limit < 0:
+            raise InvalidInputError(f"limit={limit}; it cannot be negative")
         newest = self._snapshot().version
         found: builtins.list[LogEntry] = []
         for entry in history.entries(self._table):
@@ -372,7 +398,14 @@ class MemoryView:
         return Filter(scope=self._scope, states="any").predicate(self._moment())
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return checked(self._embedder, texts)
+        try:
+            return checked(self._embedder, texts)
+        except LanceMemoryError:
+            raise
+        except Exception as error:  # an embedder is the user's code: it may raise anything
+            raise EmbeddingError(
+                f"the embedder {self._embedder.name!r} failed on {len(texts)} text(s): {error}"
+            ) from error
 
     def _ordered_ids(self, snapshot: Snapshot, predicate: str | None) -> builtins.list[str]:
         rows = snapshot.scan(predicate, columns=["id", "event_at", "created_at"])
@@ -388,7 +421,7 @@ class MemoryView:
         if not isinstance(ref, str) or not ref:
             raise InvalidInputError(f"a memory is named by its id or key, not by {ref!r}")
         inside = self._boundary()
-        live = Filter(scope=self._scope, states="visible", equal={"key": ref})
+        live = Filter(scope=self._scope, states="live", equal={"key": ref})
         for predicate in (
             _both(filters.equals("id", ref), inside),
             live.predicate(self._moment()) or "",
@@ -411,8 +444,10 @@ class MemoryView:
 
     def _resolve(self, when: int | str) -> int:
         """The version that a number or a tag names."""
-        if isinstance(when, int):
+        if isinstance(when, int) and not isinstance(when, bool):
             return when
+        if not isinstance(when, str):
+            raise InvalidInputError(f"{when!r} names no version; give a number, a tag or a time")
         found = self.tags()
         if when in found:
             return found[when]
@@ -433,8 +468,13 @@ class MemoryView:
         return replace(entry, reason="", manifest=None, scopes=(), inserted=0, updated=0, deleted=0)
 
     def _diff(self, old: Snapshot, new: Snapshot, found: Comparison) -> Diff:
-        before = {m.id: m for m in to_memories(old.by_ids([*found.updated, *found.removed]))}
-        after = {m.id: m for m in to_memories(new.by_ids([*found.updated, *found.inserted]))}
+        before, after = (
+            {m.id: m for m in to_memories(side.by_ids(ids, columns=side.schema.names))}
+            for side, ids in (
+                (old, [*found.updated, *found.removed]),
+                (new, [*found.updated, *found.inserted]),
+            )
+        )
         return Diff(
             before=old.version,
             after=new.version,
@@ -472,5 +512,7 @@ def _bytes(uri: str) -> int:
 
 def _change(before: Memory, after: Memory) -> Change:
     names = [f.name for f in fields(Memory) if f.name not in (EMBEDDING, "revision", "updated_at")]
-    differing = tuple(n for n in names if getattr(before, n) != getattr(after, n))
-    return Change(before=before, after=after, columns=differing)
+    differing = [n for n in names if getattr(before, n) != getattr(after, n)]
+    if not same_vector(before.embedding, after.embedding):
+        differing.append(EMBEDDING)
+    return Change(before=before, after=after, columns=tuple(differing))

@@ -17,6 +17,7 @@ from lance_memory.curate.merge import successor_row
 from lance_memory.curate.options import ClusterBy, ConsolidateOptions
 from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan
 from lance_memory.curate.transform import Derived, Transform
+from lance_memory.errors import RejectedError
 from lance_memory.record.identity import new_id, new_ids
 from lance_memory.record.intake import take_in
 from lance_memory.record.memory import SCOPE_LEVELS, Memory, Scope
@@ -51,7 +52,13 @@ def plan_consolidation(
     groups = [[by_id[ids[p]] for p in members] for members in found]
     identifiers = new_ids(len(groups), now)
     clusters = [
-        _planned(members, identifier, options, transform, now)
+        _planned(
+            members,
+            _transformed(members, transform, options),
+            identifier=identifier,
+            schema=snapshot.schema,
+            now=now,
+        )
         for members, identifier in zip(groups, identifiers, strict=True)
     ]
     return ConsolidationPlan(
@@ -105,7 +112,11 @@ def _clusters(rows: pa.Table, options: ConsolidateOptions) -> Iterator[list[int]
     vectors = clustering.unit(embeddings(rows))
     times = rows["happened_at"].to_pylist()
     columns = [rows[label].to_pylist() for label in labels]
-    for group in clustering.grouped(list(zip(*columns, strict=True)) or [()] * len(rows)):
+    groups = clustering.grouped(list(zip(*columns, strict=True)) or [()] * len(rows))
+    if options.by in (ClusterBy.SESSION, ClusterBy.RUN):
+        named = rows[str(options.by)].to_pylist()
+        groups = [group for group in groups if named[group[0]]]
+    for group in groups:
         for members in _within(group, vectors, times, options):
             if len(members) >= options.min_size:
                 yield members
@@ -134,13 +145,20 @@ def _within(
 
 def _planned(
     members: Sequence[Memory],
+    transformed: tuple[Derived | None, str],
+    *,
     identifier: str,
-    options: ConsolidateOptions,
-    transform: Transform,
+    schema: pa.Schema,
     now: datetime,
 ) -> ClusterPlan:
-    derived, reason = _transformed(members, transform, options)
-    row = successor_row(members, derived, identifier=identifier, now=now) if derived else None
+    row = None
+    derived, reason = transformed
+    if derived is not None:
+        row = successor_row(members, derived, identifier=identifier, now=now)
+        try:
+            take_in([row], schema=schema, scope=Scope(), now=now)
+        except RejectedError as error:
+            row, reason = None, f"the transform gave a malformed memory: {error}"
     known = [m.embedding for m in members if m.embedding is not None]
     tightness = clustering.cohesion(clustering.unit(np.stack(known))) if known else 0.0
     return ClusterPlan(
@@ -159,6 +177,8 @@ def _transformed(
     if answer is None:
         return None, "the transform left it alone"
     derived = Derived(content=answer) if isinstance(answer, str) else answer
+    if not isinstance(derived, Derived) or not isinstance(derived.content, str):
+        return None, f"the transform gave {answer!r}; it gives a text, a Derived or None"
     if not derived.content.strip():
         return None, "the transform gave an empty text"
     share = kept([m.content for m in members], derived.content)

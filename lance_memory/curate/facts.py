@@ -10,11 +10,12 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["content_words", "kept", "salient", "sentences", "strip_accents"]
+__all__ = ["content_words", "joined", "kept", "salient", "sentences", "strip_accents"]
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _TOKEN = re.compile(
-    r"\d+(?:[.,:/\-]\d+)*"  # numbers, dates, times as one token
+    r"(?<![\w.,])[-\u2212]?\d+(?:[.,:/\-]\d+)*"  # numbers, dates, times as one token, with sign
+    r"|\d+(?:[.,:/\-]\d+)*"
     r"|[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]"  # a CJK character each
     r"|[^\W\d_]+(?:['’][^\W\d_]+)?"  # words, contractions in one piece
 )
@@ -27,7 +28,8 @@ _STOP = frozenset(
     her hers him his how i i'd i'll i'm i've if in into is it it's its just like me mine my of off
     on or our out please really remember she should so some still such than that that's the their
     them then there these they this those to too up us very was we were what when where which who
-    will with would you your yes again also actually note know tell told say said
+    will with would you your yes again also actually note know tell told say said careful exactly
+    important thing things one first last once more list sure right repeat remind write down
     """.split()  # noqa: SIM905 (a list of words reads better as text)
 )
 
@@ -35,6 +37,15 @@ _STOP = frozenset(
 def sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, none empty."""
     return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Sentences as one text that `sentences` parts again: a line each where one has no end."""
+    text = ""
+    for part in parts:
+        gap = " " if text.endswith(tuple(".!?。！？")) else "\n"
+        text += f"{gap}{part}" if text else part
+    return text
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -52,7 +63,7 @@ def salient(text: str) -> frozenset[str]:
             name = token[0].isupper() and (place > 0 or (token.isupper() and len(token) > 1))
             if _NEGATION.match(token.casefold()):
                 found.add("not")
-            elif token[0].isdigit() or (name and plain not in _STOP):
+            elif token[-1].isdigit() or (name and plain not in _STOP):
                 found.add(plain)
     return frozenset(found)
 

@@ -11,6 +11,7 @@ from typing import Any
 from lance_memory.curate.options import ConsolidateOptions
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.results import WriteResult
+from lance_memory.record.times import parse_instant
 
 __all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult"]
 
@@ -101,20 +102,18 @@ class ConsolidationPlan:
             InvalidInputError: not such a text.
         """
         try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
-                raise InvalidInputError(
-                    f"the plan has format {document['format']!r}; this release reads {_FORMAT!r}"
-                )
+            document = _document(text)
             return cls(
                 version=int(document["version"]),
-                at=datetime.fromisoformat(document["at"]),
+                at=parse_instant(document["at"], "the plan's time"),
                 op_id=document["op_id"],
                 options=ConsolidateOptions.from_json(document["options"]),
                 clusters=tuple(_cluster_from(cluster) for cluster in document["clusters"]),
                 selected=int(document["selected"]),
             )
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except InvalidInputError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InvalidInputError(
                 f"that is no saved consolidation plan ({error!r}); make one with "
                 "`lmem consolidate --dry-run --plan FILE`"
@@ -132,6 +131,15 @@ class ConsolidationResult:
     def version(self) -> int:
         """The version that the pass made."""
         return self.write.version
+
+
+def _document(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    if document["format"] != _FORMAT:
+        raise InvalidInputError(
+            f"the plan has format {document['format']!r}; this release reads {_FORMAT!r}"
+        )
+    return document
 
 
 def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:

@@ -9,13 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lance_memory.curate.cluster import unit
-from lance_memory.curate.facts import content_words, salient, sentences
+from lance_memory.curate.facts import content_words, joined, salient, sentences
 from lance_memory.record.memory import Kind, Memory
 
 __all__ = ["Derived", "Transform", "keep_distinct"]
-
-_COVERED = 0.6
-"""A sentence is a repetition once as much of its content words stand in what is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +39,26 @@ def keep_distinct(cluster: Sequence[Memory]) -> Derived:
     """The default: keeps what was said, and invents nothing.
 
     First the newest statement, because it holds the latest word; then the most central one; then,
-    oldest first, each sentence of the others that still adds something: a number, a name or a
-    negation that is not there yet, or mostly other words.
+    oldest first, each sentence of the others that says something which no kept sentence says: a
+    word beside the common ones, a number, a name, or the opposite.
     """
     newest = max(cluster, key=lambda memory: (memory.happened_at, memory.id))
     others = [memory for memory in (_most_central(cluster), *cluster) if memory is not newest]
     kept = sentences(newest.content)
-    words, facts = content_words(newest.content), salient(newest.content)
+    said = [_said(sentence) for sentence in kept]
     for memory in others:
         for sentence in sentences(memory.content):
-            if _adds(sentence, words, facts):
+            words, negated = _said(sentence)
+            if not any(words <= known and negated is no for known, no in said):
                 kept.append(sentence)
-                words |= content_words(sentence)
-                facts |= salient(sentence)
-    return Derived(content=" ".join(kept))
+                said.append((words, negated))
+    return Derived(content=joined(kept))
+
+
+def _said(sentence: str) -> tuple[frozenset[str], bool]:
+    """The words and facts of a sentence, and whether it denies."""
+    facts = salient(sentence)
+    return (content_words(sentence) | facts) - {"not"}, "not" in facts
 
 
 def _most_central(cluster: Sequence[Memory]) -> Memory:
@@ -65,10 +68,3 @@ def _most_central(cluster: Sequence[Memory]) -> Memory:
         return cluster[-1]
     vectors = unit(np.stack([np.asarray(m.embedding, dtype=np.float32) for m in known]))
     return known[int(np.argmax(vectors @ vectors.sum(axis=0)))]
-
-
-def _adds(sentence: str, words: frozenset[str], facts: frozenset[str]) -> bool:
-    own = content_words(sentence)
-    if not salient(sentence) <= facts | words:
-        return True
-    return bool(own) and len(own & words) / len(own) < _COVERED

@@ -56,6 +56,8 @@ def admit(
         ConflictError: an id of the batch is taken by another content.
     """
     rows = taken.rows
+    if not len(rows):
+        return Admitted(rows=rows, known={})
     named = "id" in taken.given or rows["key"].null_count < len(rows)
     look = named or known_contents.may_hold(snapshot, rows)
     candidates = _candidates(snapshot, taken) if look else []
@@ -122,9 +124,9 @@ class _Register:
     def find(self, row: Row) -> tuple[str, str] | None:
         same = self._by_id.get(row["id"])
         if same is not None:
-            if same["content_hash"] != row["content_hash"]:
+            if any(same[name] != row[name] for name in ("content_hash", *SCOPE_LEVELS)):
                 raise ConflictError(
-                    f"id {row['id']!r} is taken by a memory with another content; "
+                    f"id {row['id']!r} is taken by a memory with another content or scope; "
                     "change it with update(), or add under another id",
                     ids=[row["id"]],
                 )

@@ -67,6 +67,19 @@ def _score(rows: pa.Table, column: str) -> None:
     _refuse(pc.fill_null(pc.invert(good), fill_value=False), rows, column, "is not within 0..1")
 
 
+def _tags(rows: pa.Table, column: str) -> None:
+    bad = [i for i, tags in enumerate(rows[column].to_pylist()) if not all(map(_said, tags or ()))]
+    if bad:
+        found = rows[column][bad[0]].as_py()
+        raise RejectedError(
+            f"{named(bad)}: {column} is {found!r}; each tag is a text that is not blank", rows=bad
+        )
+
+
+def _said(text: str | None) -> bool:
+    return text is not None and bool(text.strip())
+
+
 def _unique(rows: pa.Table, column: str) -> None:
     values = rows[column].to_pylist()
     if len(set(values)) == len(values):
@@ -99,26 +112,33 @@ def _vectors(rows: pa.Table, column: str) -> None:
     valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
     for place in suspect.tolist():
         vector, row = vectors[place], int(valid[place])
-        finite = bool(np.isfinite(vector).all())
-        if not finite or not vector.any():
-            found = "is all zero, which has no direction" if finite else "holds NaN or infinity"
-            raise RejectedError(
-                f"{named([row])}: {column} {found}; it takes {width} finite numbers, not all zero",
-                rows=[row],
-            )
+        if not np.isfinite(vector).all():
+            found = "holds NaN or infinity"
+        elif not vector.any():
+            found = "is all zero, which has no direction"
+        else:
+            found = "is too long or too short for a cosine in float32"
+        raise RejectedError(
+            f"{named([row])}: {column} {found}; it takes {width} finite numbers, not all zero, "
+            "best of length one",
+            rows=[row],
+        )
 
 
 def _suspects(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Rows whose squared length is zero or not finite: one pass finds them, few need a look."""
+    """Rows whose squared length is no sound float32 number, in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", vectors, vectors)
-    return np.flatnonzero(~np.isfinite(squares) | (squares == 0))
+        return np.flatnonzero(~((squares > _SHORTEST) & (squares < _LONGEST)))
 
+
+_SHORTEST, _LONGEST = np.float32(1e-30), np.float32(1e30)  # of the squared length
 
 _CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
     "id": _identity,
     "key": _written,
     "content": _written,
+    "tags": _tags,
     "kind": _kind,
     "state": _state,
     "importance": _score,

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypedDict, TypeVar
+from decimal import Decimal
+from typing import Any, Literal, TypedDict, TypeVar
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
 
-__all__ = ["Filter", "Where", "equals", "is_one_of", "no_row", "prefixed"]
+__all__ = ["Filter", "Where", "equals", "is_one_of", "prefixed"]
 
 Scalar = str | int | float | bool | None
 _E = TypeVar("_E", Kind, State)
+_EQUAL = ("actor", "role", "source", "key")
+_NO_ROW = "id IS NULL"
 
 
 class Where(TypedDict, total=False):
@@ -54,11 +58,11 @@ class Where(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A checked `Where`."""
+    """A checked `Where`. None for kinds or tags asks nothing of them."""
 
     scope: Scope = field(default_factory=Scope)
-    kinds: tuple[Kind, ...] = ()
-    states: tuple[State, ...] | Literal["visible", "any"] = "visible"
+    kinds: tuple[Kind, ...] | None = None
+    states: tuple[State, ...] | Literal["visible", "live", "any"] = "visible"
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -71,34 +75,39 @@ class Filter:
         """Check `where` and keep it inside the scope `within`.
 
         Raises:
-            InvalidInputError: an unknown kind or state, a naive time, a metadata value that
-                is not a JSON scalar.
+            InvalidInputError: a keyword that does not exist, an unknown kind or state, an empty
+                name of a scope, a naive time, a metadata value that is not a JSON scalar.
             ScopeError: `where` names another scope than `within`.
         """
-        levels = {name: where[name] for name in SCOPE_LEVELS if name in where}  # type: ignore[literal-required]
-        scope = within.narrowed(**levels)
+        given: dict[str, Any] = dict(where)
+        unknown = sorted(given.keys() - Where.__annotations__.keys())
+        if unknown:
+            raise InvalidInputError(
+                f"no filter {', '.join(unknown)}; there are: {', '.join(Where.__annotations__)}"
+            )
+        levels = {name: _name(name, given[name]) for name in SCOPE_LEVELS if name in given}
         return cls(
-            scope=scope,
-            kinds=tuple(_member(Kind, kind) for kind in _several(where.get("kinds", ()))),
-            states=_states(where.get("states")),
-            tags=tuple(_several(where.get("tags", ()))),
-            metadata=_scalars(where.get("metadata", {})),
-            equal={
-                name: where[name] for name in ("actor", "role", "source", "key") if name in where
-            },
-            since=_moment(where.get("since"), "since"),
-            until=_moment(where.get("until"), "until"),
-            valid_at=_moment(where.get("valid_at"), "valid_at"),
+            scope=within.narrowed(**levels),
+            kinds=_members(Kind, given["kinds"]) if "kinds" in given else None,
+            states=_states(given.get("states")),
+            tags=tuple(_text("tags", tag) for tag in _several("tags", given.get("tags", ()))),
+            metadata=_scalars(given.get("metadata", {})),
+            equal={name: _text(name, given[name]) for name in _EQUAL if name in given},
+            since=_moment(given.get("since"), "since"),
+            until=_moment(given.get("until"), "until"),
+            valid_at=_moment(given.get("valid_at"), "valid_at"),
         )
 
     def predicate(self, moment: datetime) -> str | None:
         """The engine predicate; None when every row passes. `moment` decides expiry."""
         parts = [equals(name, value) for name, value in self.scope.given().items()]
         parts += [equals(name, value) for name, value in self.equal.items()]
-        if self.kinds:
+        if self.kinds is not None:
             parts.append(is_one_of("kind", self.kinds))
         if self.states == "visible":
             parts.append(visible(moment))
+        elif self.states == "live":
+            parts.append(live(moment))
         elif self.states != "any":
             parts.append(is_one_of("state", self.states))
         if self.tags:
@@ -117,8 +126,16 @@ class Filter:
 
 def visible(moment: datetime) -> str:
     """Active, and not expired at `moment`."""
-    live = equals("state", State.ACTIVE)
-    return f"{live} AND (expires_at IS NULL OR expires_at > {_instant(moment)})"
+    return f"{equals('state', State.ACTIVE)} AND {_unexpired(moment)}"
+
+
+def live(moment: datetime) -> str:
+    """Active or pending, and not expired at `moment`: what a key is unique among."""
+    return f"{is_one_of('state', (State.ACTIVE, State.PENDING))} AND {_unexpired(moment)}"
+
+
+def _unexpired(moment: datetime) -> str:
+    return f"(expires_at IS NULL OR expires_at > {_instant(moment)})"
 
 
 def equals(column: str, value: str) -> str:
@@ -129,17 +146,12 @@ def equals(column: str, value: str) -> str:
 def is_one_of(column: str, values: Iterable[str]) -> str:
     """`column` is one of `values`; of no values, no row passes."""
     listed = _list(values)
-    return f"`{column}` IN ({listed})" if listed else no_row()
+    return f"`{column}` IN ({listed})" if listed else _NO_ROW
 
 
 def prefixed(column: str, prefix: str) -> str:
     """`column` starts with `prefix`; `%` and `_` are ordinary characters."""
     return f"starts_with(`{column}`, {_quoted(prefix)})"
-
-
-def no_row() -> str:
-    """A predicate that nothing passes."""
-    return "id IS NULL"
 
 
 def _quoted(value: str) -> str:
@@ -151,7 +163,8 @@ def _list(values: Iterable[str]) -> str:
 
 
 def _instant(value: datetime) -> str:
-    return f"timestamp '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+    text = value.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+    return f"timestamp '{text}'"
 
 
 def _metadata_equals(name: str, value: Scalar) -> str:
@@ -162,19 +175,44 @@ def _metadata_equals(name: str, value: Scalar) -> str:
 
 
 def _json_texts(value: Scalar) -> list[str]:
-    texts = {json.dumps(value, ensure_ascii=False)}
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    """Every way in which the engine may have written the value: 1, 1.0; 1e-7 or 0.0000001."""
+    if value is None or isinstance(value, str | bool):
+        return [json.dumps(value, ensure_ascii=False)]
+    texts = {str(value), format(Decimal(repr(value)), "f")}
+    real = repr(float(value))
+    if float(value) == value:
+        texts |= {real, re.sub(r"e([+-]?)0*(\d)", r"e\1\2", real).replace("e+", "e")}
         if float(value).is_integer():
-            texts.add(json.dumps(int(value)))
-        texts.add(json.dumps(float(value)))
+            texts |= {str(int(value)), f"{int(value)}.0"}
     return sorted(texts)
 
 
-def _several(value: str | Collection[str]) -> Collection[str]:
-    return (value,) if isinstance(value, str) else value
+def _name(level: str, value: object) -> str:
+    text = _text(level, value)
+    if not text:
+        raise InvalidInputError(f"{level} is an empty name; leave it out to ask for every {level}")
+    return text
 
 
-def _member(enum: type[_E], value: str) -> _E:
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} is {value!r}; it takes a text")
+    return value
+
+
+def _several(name: str, value: object) -> Collection[Any]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Collection):
+        raise InvalidInputError(f"{name} is {value!r}; it takes one or several texts")
+    return value
+
+
+def _members(enum: type[_E], value: object) -> tuple[_E, ...]:
+    return tuple(_member(enum, item) for item in _several(enum.__name__.lower() + "s", value))
+
+
+def _member(enum: type[_E], value: Any) -> _E:
     try:
         return enum(value)
     except ValueError:
@@ -184,17 +222,15 @@ def _member(enum: type[_E], value: str) -> _E:
         ) from None
 
 
-def _states(
-    value: State | str | Collection[State | str] | None,
-) -> tuple[State, ...] | Literal["visible", "any"]:
+def _states(value: object) -> tuple[State, ...] | Literal["visible", "any"]:
     if value is None or value == "visible":
         return "visible"
-    if value == "any":
-        return "any"
-    return tuple(_member(State, state) for state in _several(value))
+    return "any" if value == "any" else _members(State, value)
 
 
-def _scalars(members: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+def _scalars(members: object) -> Mapping[str, Scalar]:
+    if not isinstance(members, Mapping):
+        raise InvalidInputError(f"metadata is {members!r}; it takes a mapping of names to values")
     for name, value in members.items():
         finite = not isinstance(value, float) or math.isfinite(value)
         if not (value is None or isinstance(value, str | int | float)) or not finite:
@@ -205,5 +241,7 @@ def _scalars(members: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
     return dict(members)
 
 
-def _moment(value: datetime | None, name: str) -> datetime | None:
-    return None if value is None else utc(value, name)
+def _moment(value: object, name: str) -> datetime | None:
+    if value is None or isinstance(value, datetime):
+        return None if value is None else utc(value, name)
+    raise InvalidInputError(f"{name} is {value!r}; it takes an aware datetime")

@@ -151,11 +151,11 @@ def _from_items(items: list[str | Mapping[str, Any]]) -> dict[str, Any]:
             )
     names = dict.fromkeys(name for mapping in mappings for name in mapping)
     columns = {str(name): [m.get(name, _ABSENT) for m in mappings] for name in names}
-    return columns or {"content": []}
+    return columns or {"content": [_ABSENT] * len(items)}
 
 
 def _size(columns: Mapping[str, Any]) -> int:
-    return len(next(iter(columns.values())))
+    return len(next(iter(columns.values()), ()))
 
 
 def _rows_naming(columns: Mapping[str, Any], name: str) -> list[int]:
@@ -178,7 +178,7 @@ class _Intake:
         if name == "id":
             return self._ids()
         given = self.columns.get(name)
-        if name == "content" and given is None:
+        if name == "content" and given is None and self.size:
             self._refuse_no_content(range(self.size))
         if given is None or name == "content_hash":
             return self._constant(field)

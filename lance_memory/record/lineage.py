@@ -33,20 +33,13 @@ class Step:
 
 
 def edges(rows: pa.Table) -> list[Edge]:
-    """The edges of rows with `id`, `superseded_by` and `relationships`.
-
-    `superseded_by` counts as an edge where the successor carries none to its source.
-    """
+    """The edges of rows with `id`, `superseded_by` and `relationships`."""
     found: list[Edge] = []
-    successors: list[Edge] = []
     for row in rows.select(["id", SUPERSEDED_BY, "relationships"]).to_pylist():
         found += _outgoing(row)
         if row[SUPERSEDED_BY] is not None:
-            successors.append(
-                Edge(start=row["id"], relation=SUPERSEDED_BY, target=row[SUPERSEDED_BY])
-            )
-    carried = {(edge.target, edge.start) for edge in found}
-    return found + [e for e in successors if (e.start, e.target) not in carried]
+            found.append(Edge(start=row["id"], relation=SUPERSEDED_BY, target=row[SUPERSEDED_BY]))
+    return found
 
 
 def _outgoing(row: Mapping[str, Any]) -> Iterator[Edge]:
@@ -57,30 +50,44 @@ def _outgoing(row: Mapping[str, Any]) -> Iterator[Edge]:
 def walk(graph: Sequence[Edge], start: str, *, relation: str | None, depth: int) -> list[Step]:
     """Everything within `depth` edges of `start`, nearest first; each memory once.
 
-    A walk keeps its direction, so from a source it climbs to successors and never comes back
-    down to that successor's other sources. Cycles end where they began.
+    A walk goes down to what memories came from, or up to what came of them, and never turns: so
+    from a source it climbs to successors, not back down to their other sources. Cycles end where
+    they began. Where `superseded_by` and the successor's own relationship lead to the same memory,
+    the relationship is told.
     """
     chosen = [edge for edge in graph if relation is None or edge.relation == relation]
-    steps = [*_walk(chosen, start, "out", depth), *_walk(chosen, start, "in", depth)]
+    steps = [*_walk(_ahead(chosen, up=False), start, depth)]
+    steps += _walk(_ahead(chosen, up=True), start, depth)
     first: dict[str, Step] = {}
-    for step in sorted(steps, key=lambda s: (s.depth, s.direction != "out", s.relation, s.id)):
+    for step in sorted(steps, key=lambda s: (s.depth, s.relation == SUPERSEDED_BY, s.id)):
         first.setdefault(step.id, step)
     return list(first.values())
 
 
-def _walk(graph: Sequence[Edge], start: str, direction: str, depth: int) -> Iterator[Step]:
-    ahead: dict[str, list[tuple[str, str]]] = {}
+def _ahead(graph: Sequence[Edge], *, up: bool) -> dict[str, list[tuple[Edge, bool]]]:
+    """Id → edges to follow from there, and whether forwards. `superseded_by` points up."""
+    ahead: dict[str, list[tuple[Edge, bool]]] = {}
     for edge in graph:
-        here, there = (edge.start, edge.target) if direction == "out" else (edge.target, edge.start)
-        ahead.setdefault(here, []).append((there, edge.relation))
+        forwards = up if edge.relation == SUPERSEDED_BY else not up
+        ahead.setdefault(edge.start if forwards else edge.target, []).append((edge, forwards))
+    return ahead
+
+
+def _walk(ahead: Mapping[str, list[tuple[Edge, bool]]], start: str, depth: int) -> Iterator[Step]:
     seen = {start}
     frontier = [start]
     for level in range(1, depth + 1):
         reached: list[str] = []
         for identifier in frontier:
-            for there, name in ahead.get(identifier, ()):
+            for edge, forwards in ahead.get(identifier, ()):
+                there = edge.target if forwards else edge.start
                 if there not in seen:
-                    seen.add(there)
                     reached.append(there)
-                    yield Step(id=there, relation=name, direction=direction, depth=level)
-        frontier = reached
+                    yield Step(
+                        id=there,
+                        relation=edge.relation,
+                        direction="out" if forwards else "in",
+                        depth=level,
+                    )
+        seen.update(reached)
+        frontier = list(dict.fromkeys(reached))

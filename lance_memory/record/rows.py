@@ -27,6 +27,7 @@ __all__ = [
     "repeated",
     "restored",
     "retired",
+    "same_vector",
     "superseded",
     "to_memories",
     "vector_array",
@@ -64,6 +65,13 @@ def embeddings(rows: pa.Table) -> NDArray[np.float32]:
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     filled[valid] = column.drop_null().flatten().to_numpy().reshape(-1, dimension)
     return filled
+
+
+def same_vector(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> bool:
+    """Whether two embeddings, or their absence, are equal."""
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other))
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -82,9 +82,18 @@ def json_text(name: str, value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
-    except (TypeError, ValueError) as error:  # UnicodeEncodeError is a ValueError
+        json.loads(text, parse_int=_whole_number)
+    except (TypeError, ValueError, RecursionError) as error:  # UnicodeError is a ValueError
         raise InvalidInputError(f"{name} cannot be written as JSON: {error}") from error
     return text
+
+
+def _whole_number(digits: str) -> int:
+    """The engine keeps whole numbers in 64 bits, and rounds what is longer."""
+    number = int(digits)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError(f"{digits} does not fit into 64 bits; write it as a text")
+    return number
 
 
 def _tags(name: str, value: Any) -> list[str]:

@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One search. `vector` is unit or not, float32 [d]; None: embed `text` where it is needed."""
+    """One search. `vector` is a unit vector, float32 [d]; None: embed `text` where it is needed."""
 
     text: str
     vector: NDArray[np.float32] | None
@@ -51,8 +51,8 @@ class Query:
             InvalidInputError: nothing is asked, k or offset is negative, the mode is unknown or
                 lacks what it needs, the vector has another length, is not finite or all zero.
         """
-        if text is not None and not text.strip():
-            raise InvalidInputError("the query is blank; ask something, or use list()")
+        if text is not None:
+            check_text(text)
         if text is None and vector is None:
             raise InvalidInputError("a search needs a text or a vector")
         if k < 0 or offset < 0:
@@ -74,18 +74,36 @@ class Query:
 
 
 def checked_vector(vector: ArrayLike, dimension: int) -> NDArray[np.float32]:
-    """The query vector as float32 [d].
+    """The query vector as a unit vector, float32 [d].
 
     Raises:
         InvalidInputError: wrong length, not finite, or all zero.
     """
-    array = np.asarray(vector, dtype=np.float32)
+    try:
+        array = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"the query vector is no sequence of numbers: {error}") from error
     if array.shape != (dimension,):
         raise InvalidInputError(
             f"the query vector has shape {list(array.shape)}; the store's have {dimension} numbers"
         )
-    if not np.isfinite(array).all() or not array.any():
+    length = np.abs(array).max()
+    if not 0 < length <= np.finfo(np.float32).max:
         raise InvalidInputError(
             "the query vector has to be finite and not all zero; a zero vector has no direction"
         )
-    return array
+    array = array / length  # first, so that squares neither overflow nor vanish
+    unit: NDArray[np.float32] = (array / np.linalg.norm(array)).astype(np.float32)
+    return unit
+
+
+def check_text(text: object) -> None:
+    """Refuse a query that is no text, blank, or no Unicode."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"the query is {text!r}; it takes a text")
+    if not text.strip():
+        raise InvalidInputError("the query is blank; ask something, or use list()")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("the query holds a lone surrogate, no Unicode text") from error

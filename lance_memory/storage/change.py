@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
-from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Located, Snapshot
 
@@ -81,14 +81,16 @@ class ChangeSet:
         parts = [rows["id"].to_pylist() for rows in (self.updates, self.deletes) if rows]
         return [identifier for part in parts for identifier in part]
 
-    def scopes(self) -> list[dict[str, str]] | None:
-        """The distinct scopes touched, so that a scoped `log` shows its own; None: too many."""
+    def scopes(self) -> list[Scope]:
+        """The distinct scopes touched."""
         levels = list(SCOPE_LEVELS)
         parts = [r.select(levels) for r in (self.inserts, self.updates, self.deletes) if r]
+        if not parts:
+            return []
         rows = pa.concat_tables(parts)
         if len(rows) > 1:
             rows = rows.group_by(levels).aggregate([])
-        return rows.to_pylist() if len(rows) <= _MAX_SCOPES else None
+        return [Scope(**levels) for levels in rows.to_pylist()]
 
 
 Plan = Callable[[Snapshot], ChangeSet]
@@ -269,6 +271,11 @@ def properties(change: ChangeSet) -> dict[str, str]:
         "actor": audit.actor,
         "reason": audit.reason,
         "counts": json.dumps(change.counts()),
-        "scopes": json.dumps(change.scopes()),
+        "scopes": json.dumps(_listed(change.scopes())),
         "manifest": json.dumps(audit.manifest, ensure_ascii=False),
     }
+
+
+def _listed(scopes: list[Scope]) -> list[dict[str, str]] | None:
+    """The scopes for the log, so that a scoped handle finds its own; None: too many to list."""
+    return [scope.names() for scope in scopes] if len(scopes) <= _MAX_SCOPES else None

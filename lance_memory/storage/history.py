@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from lance_memory.errors import ConflictError, InvalidInputError, NotFoundError
+from lance_memory.errors import ConflictError, InvalidInputError, LanceMemoryError, NotFoundError
 from lance_memory.record.memory import Scope
 from lance_memory.storage.engine import translated
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.table import TABLE_NAME, Table
+from lance_memory.storage.table import TABLE_NAME, Table, refuse_other_things
 
 __all__ = [
     "Branch",
@@ -32,6 +32,9 @@ __all__ = [
     "tags",
     "version_at",
 ]
+
+_FINGERPRINT = ("revision", "updated_at", "content_hash")
+"""The first two name one content for good, unless a clock stands still across a rollback."""
 
 _PHYSICAL = {
     "Overwrite": "create",
@@ -126,28 +129,30 @@ def version_at(table: Table, moment: datetime) -> int:
     Raises:
         NotFoundError: `moment` lies before the oldest version that is still there.
     """
-    oldest = None
-    for oldest in entries(table):
-        if oldest.at <= moment:
-            return oldest.version
-    since = f"the oldest version is of {oldest.at.isoformat()}" if oldest else "it has none"
-    raise NotFoundError(f"no version of {table.uri} is as old as {moment.isoformat()}; {since}")
+    found = None
+    for made in reversed(list(entries(table))):
+        if made.upkeep:  # timed by the engine's clock, and with the contents of the one before
+            found = made.version if found is not None or made.at <= moment else None
+        elif made.at > moment:  # what follows holds its rows, even where a clock was behind
+            break
+        else:
+            found = made.version
+    if found is None:
+        raise NotFoundError(f"no version of {table.uri} is as old as {moment.isoformat()}")
+    return found
 
 
 def compare(before: Snapshot, after: Snapshot, predicate: str | None = None) -> Comparison:
-    """What changed between two versions, by id, revision and update time.
+    """What changed between two versions, by id, revision, update time and content hash.
 
-    Three narrow columns are read of each side; the predicate must depend on columns that never
+    Narrow columns are read of each side; the predicate must depend on columns that never
     change (the scope), so that a row stands on both sides or on its own merits.
     """
     old, new = (_fingerprints(side, predicate) for side in (before, after))
     joined = old.join(new, on="id", how="full", suffix="_new")
     gone = joined.filter(pl.col("id_new").is_null())
     born = joined.filter(pl.col("id").is_null())
-    differs = pl.any_horizontal(
-        pl.col("revision") != pl.col("revision_new"),
-        pl.col("updated_at") != pl.col("updated_at_new"),
-    )
+    differs = pl.any_horizontal(pl.col(n) != pl.col(f"{n}_new") for n in _FINGERPRINT)
     changed = joined.filter(pl.col("id").is_not_null() & pl.col("id_new").is_not_null() & differs)
     return Comparison(
         inserted=tuple(sorted(born["id_new"].to_list())),
@@ -157,7 +162,7 @@ def compare(before: Snapshot, after: Snapshot, predicate: str | None = None) -> 
 
 
 def _fingerprints(snapshot: Snapshot, predicate: str | None) -> pl.DataFrame:
-    rows = snapshot.scan(predicate, columns=["id", "revision", "updated_at"])
+    rows = snapshot.scan(predicate, columns=["id", *_FINGERPRINT])
     frame = pl.from_arrow(rows)
     assert isinstance(frame, pl.DataFrame)  # noqa: S101 (a table is never a series)
     return frame
@@ -252,13 +257,33 @@ def delete_branch(table: Table, name: str) -> None:
 
 
 def clone(table: Table, version: int, uri: str) -> None:
-    """A store at `uri` that starts as `version` of this one and shares its data files."""
+    """A store at `uri` that starts as `version` of this one and shares its data files.
+
+    The version gets a tag of its own, so that clean-up never removes these files.
+
+    Raises:
+        ConflictError: there is a store at `uri`.
+        StoreFormatError: there is something else.
+    """
+    refuse_other_things(uri)
+    name = (
+        f"checkout-v{version}" if table.branch == "main" else f"checkout-{table.branch}-v{version}"
+    )
+    fresh = name not in tags(table)
+    if fresh:
+        create_tag(table, name, version)
     reference: Any = version if table.branch == "main" else (table.branch, version)
-    with translated(f"clone version {version} to {uri}"):
-        table.at(version).dataset.shallow_clone(
-            f"{uri.rstrip('/')}/{TABLE_NAME}", reference, storage_options=table.storage_options
-        )
+    target = f"{uri.rstrip('/')}/{TABLE_NAME}"
+    try:
+        with translated(f"check out version {version} to {uri}"):
+            table.at(version).dataset.shallow_clone(
+                target, reference, storage_options=table.storage_options
+            )
+    except LanceMemoryError:
+        if fresh:
+            delete_tag(table, name)
+        raise
 
 
-def _listed(names: Any) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

@@ -123,7 +123,7 @@ def unindexed_rows(snapshot: Snapshot) -> dict[str, int]:
     """Index name → rows that it does not cover yet. They are found all the same, by a scan."""
     with translated("read index statistics"):
         return {
-            name: int(snapshot.dataset.index_statistics(name)["num_unindexed_rows"])
+            name: int(snapshot.dataset.stats.index_stats(name)["num_unindexed_rows"])
             for name in sorted(_names(snapshot))
         }
 

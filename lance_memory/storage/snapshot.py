@@ -118,7 +118,9 @@ class Snapshot:
             batch.filter(pc.is_in(batch["id"], wanted))
             for batch in self.batches(None, columns=["id", *names], batch_size=8_192)
         ]
-        return pa.Table.from_batches(parts).select(names)
+        return pa.concat_tables(
+            [self.scan(columns=names, limit=0), *(pa.table(p).select(names) for p in parts if p)]
+        )
 
     def locate(self, ids: Collection[str]) -> Located:
         """Where the rows with these ids lie, and which revision of them."""

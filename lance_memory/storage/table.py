@@ -7,14 +7,14 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
+from lance_memory.errors import ConflictError, NotFoundError, StorageError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["TABLE_NAME", "Table"]
+__all__ = ["TABLE_NAME", "Table", "absolute", "refuse_other_things"]
 
 TABLE_NAME = "memories.lance"
 _STORAGE_VERSION = "2.1"
@@ -53,7 +53,7 @@ class Table:
             StoreFormatError: something else is there, or the store is from a later release.
         """
         options = dict(storage_options) if storage_options else None
-        _refuse_other_things(uri)
+        refuse_other_things(uri)
         try:
             with translated(f"open {uri}"):
                 dataset = lance.dataset(_table_uri(uri), storage_options=options)
@@ -74,7 +74,7 @@ class Table:
             StorageError: it cannot be written to.
         """
         options = dict(storage_options) if storage_options else None
-        _refuse_other_things(uri)
+        refuse_other_things(uri)
         schema = arrow_schema(fmt)
         try:
             with translated(f"create {uri}"):
@@ -88,6 +88,8 @@ class Table:
                 )
         except ConflictError:
             return cls.open(uri, storage_options=options)
+        except NotFoundError as error:
+            raise StorageError(f"could not create {uri}: its place cannot be written to") from error
         return cls(dataset, uri=uri, storage_options=options)
 
     def ensure_text_index(self) -> None:
@@ -112,14 +114,19 @@ class Table:
         Raises:
             NotFoundError: no such version, or its files were cleaned up.
         """
+        if not 0 < version < 2**63:  # the engine takes unsigned 64-bit numbers
+            raise self._unknown(version)
         try:
             with translated(f"open version {version} of {self.uri}"):
                 return Snapshot(self._newest.dataset.checkout_version((self._branch_ref, version)))
         except NotFoundError as error:
-            raise NotFoundError(
-                f"there is no version {version} of {self.uri} (the newest is "
-                f"{self.latest().version}); `lmem log` lists what is there"
-            ) from error
+            raise self._unknown(version) from error
+
+    def _unknown(self, version: int) -> NotFoundError:
+        return NotFoundError(
+            f"there is no version {version} of {self.uri} (the newest is "
+            f"{self.latest().version}); `lmem log` lists what is there"
+        )
 
     def commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot]:
         """Make `plan` one version; see `change.commit`."""
@@ -158,7 +165,12 @@ def _table_uri(uri: str) -> str:
     return f"{uri.rstrip('/')}/{TABLE_NAME}"
 
 
-def _refuse_other_things(uri: str) -> None:
+def refuse_other_things(uri: str) -> None:
+    """Refuse a local path that is a file, or a directory with something else in it.
+
+    Raises:
+        StoreFormatError: says which.
+    """
     if "://" in uri:
         return
     path = Path(uri)
