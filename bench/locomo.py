@@ -3,7 +3,7 @@
 The conversations are LoCoMo's, read from a file beside the project (CC BY-NC: never copied into
 it). Run it from the repository root:
 
-    .venv/bin/python bench/locomo.py [--data FILE] [--recall]
+    .venv/bin/python bench/locomo.py [--data FILE] [--no-recall]
 """
 
 from __future__ import annotations
@@ -229,6 +229,8 @@ class PassReport:
     looking_back_equal: bool
     revert_equal: bool
     rollback_equal: bool
+    versions: int
+    bytes: int
     recall: Recall
     seconds: dict[str, float]
 
@@ -285,14 +287,13 @@ class MainJob:
         watch("optimize", self.store.optimize)
         found = watch("recall", lambda: recall(self.store, self.asked))
         self.store.tag("before")
-        stats = watch("stats", self.store.stats)
         return Report(
             turns=len(self.corpus.turns),
             stored=first.stored,
             stored_again=again.stored,
             visible=self.store.count(),
             recall=found,
-            versions=stats.versions,
+            versions=self.store.version,
             bytes=bytes_under(self.store.uri),
             seconds=watch.steps,
         )
@@ -329,6 +330,8 @@ class MainJob:
             looking_back_equal=then.equals(before),
             revert_equal=reverted.equals(before),
             rollback_equal=rolled_back.equals(before),
+            versions=store.version,
+            bytes=bytes_under(store.uri),
             recall=found,
             seconds=watch.steps,
         )
@@ -347,14 +350,11 @@ def sources_related(store: MemoryStore, clusters: Sequence[Any], *, shown: int =
     return True
 
 
-def run(
-    path: Path, corpus: Corpus, passes: Mapping[str, ConsolidateOptions] | None = None
-) -> Report:
+def run(path: Path, corpus: Corpus) -> Report:
     """The main job, start to end, in a new store at `path`."""
     job = MainJob(corpus, path)
     report = job.bring_in()
-    for name, options in (PASSES if passes is None else passes).items():
-        report.passes.append(job.there_and_back(name, options))
+    report.passes = [job.there_and_back(name, options) for name, options in PASSES.items()]
     return report
 
 
@@ -365,7 +365,7 @@ def _recall_fields(found: Recall) -> dict[str, Any]:
     return {"questions": found.questions, f"hit@{K}": found.hit, f"recall@{K}": found.share}
 
 
-def print_report(report: Report) -> None:
+def print_import(report: Report) -> None:
     emit(
         bench="locomo_import",
         rows=report.stored,
@@ -376,22 +376,27 @@ def print_report(report: Report) -> None:
         seconds=report.seconds,
         **_recall_fields(report.recall),
     )
-    for one in report.passes:
-        emit(
-            bench=f"locomo_consolidate_{one.name}",
-            rows=one.visible_before,
-            clusters=one.clusters,
-            skipped=one.skipped,
-            rows_saved=one.rows_saved,
-            superseded=one.superseded,
-            visible_after=one.visible_after,
-            sources_related=one.sources_related,
-            looking_back_equal=one.looking_back_equal,
-            revert_equal=one.revert_equal,
-            rollback_equal=one.rollback_equal,
-            seconds=one.seconds,
-            **_recall_fields(one.recall),
-        )
+
+
+def print_pass(one: PassReport) -> None:
+    emit(
+        bench=f"locomo_consolidate_{one.name}",
+        rows=one.visible_before,
+        clusters=one.clusters,
+        skipped=one.skipped,
+        rows_saved=one.rows_saved,
+        superseded=one.superseded,
+        visible_after=one.visible_after,
+        sources_hidden=one.sources_hidden,
+        sources_related=one.sources_related,
+        looking_back_equal=one.looking_back_equal,
+        revert_equal=one.revert_equal,
+        rollback_equal=one.rollback_equal,
+        versions=one.versions,
+        bytes=one.bytes,
+        seconds=one.seconds,
+        **_recall_fields(one.recall),
+    )
 
 
 def print_recall(store: MemoryStore, corpus: Corpus) -> None:
@@ -427,10 +432,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         without_evidence=corpus.without_evidence,
     )
     with tempfile.TemporaryDirectory(prefix="lance-memory-locomo-") as folder:
-        path = Path(folder) / "store"
-        print_report(run(path, corpus))
+        job = MainJob(corpus, Path(folder) / "store")
+        print_import(job.bring_in())
         if not options.no_recall:
-            print_recall(MemoryStore.open(path), corpus)
+            print_recall(job.store, corpus)
+        for name, chosen in PASSES.items():
+            print_pass(job.there_and_back(name, chosen))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def interleaved(runs: int, *sides: Sample) -> list[list[float]]:
 def compared(
     bench: str, ours: list[float], raw: list[float], *, rows: int, bar: float
 ) -> dict[str, Any]:
-    """Emit ours against raw: medians, their ratio, and the quartiles of the paired ratios."""
+    """Emit ours against raw: medians, their ratio, quartiles of the paired ratios, maxima."""
     mine, theirs = statistics.median(ours), statistics.median(raw)
     pairs = [a / b for a, b in zip(ours, raw, strict=True)]
     low, _, high = statistics.quantiles(pairs, n=4) if len(pairs) > 1 else (pairs[0],) * 3
@@ -84,6 +84,8 @@ def compared(
         ratio=round(mine / theirs, 3),
         ratio_q1=round(low, 3),
         ratio_q3=round(high, 3),
+        ours_max_ms=round(max(ours) * 1e3, 3),
+        raw_max_ms=round(max(raw) * 1e3, 3),
         n=len(ours),
         rows=rows,
         bar=bar,

@@ -41,7 +41,7 @@ class Sizes:
     rows: int = 100_000
     sources: int = 1_000
     runs: int = 20
-    bulk_runs: int = 7
+    bulk_runs: int = 20
     adds_between: int = 100
     help_runs: int = 20
 
@@ -172,6 +172,27 @@ class Bench:
         name = f"single_add_after_{self.sizes.runs + self.sizes.adds_between}_adds"
         compared(name, *later, rows=self.sizes.rows, bar=1.5)
 
+    def first_add(self) -> None:
+        """The first add of a handle that was just opened, as a short-lived process does it."""
+        mine, theirs = self.pair(self.filled)
+        given = batch(self.sizes.runs, SEED + 3)
+        contents = given["content"].to_pylist()
+        embedded = list(vectors(self.sizes.runs, SEED + 3))
+        scratch = opened(twin(self.empty, self.folder / "scratch"))
+        scratch.add_many(given)
+        rows = full_rows(self.folder / "scratch")
+
+        def ours(i: int) -> float:
+            store = opened(mine)
+            return seconds(lambda: store.add(contents[i], embedding=embedded[i]))
+
+        def raw(i: int) -> float:
+            dataset = table_of(theirs)
+            return seconds(lambda: lance.write_dataset(rows.slice(i, 1), dataset, mode="append"))
+
+        taken = interleaved(self.sizes.runs, ours, raw)
+        compared("single_add_first_of_a_handle", *taken, rows=self.sizes.rows, bar=1.5)
+
     # -- get ------------------------------------------------------------------------------
 
     def get(self) -> None:
@@ -271,6 +292,7 @@ def benches(bench: Bench) -> dict[str, Callable[[], None]]:
         "bulk_empty": lambda: bench.bulk_add(into="empty"),
         "bulk_filled": lambda: bench.bulk_add(into="filled"),
         "single": bench.single_add,
+        "first": bench.first_add,
         "get": bench.get,
         "supersede": bench.supersede,
         "help": bench.command_help,

@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 
+import lance_memory
 from lance_memory import FunctionEmbedder, MemoryStore
 
 DIMENSION = 8
@@ -87,9 +89,6 @@ SCOPE = ("tenant", "user", "agent", "session", "run")
 
 def child_environment(**extra):
     """For processes: this folder's modules importable, and two threads at most each."""
-    import lance_memory
-
-    package = os.path.dirname(os.path.dirname(lance_memory.__file__))
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = os.pathsep.join([package, here])
+    folders = Path(lance_memory.__file__).parents[1], Path(__file__).parent
+    path = os.pathsep.join(map(str, folders))
     return {**os.environ, "PYTHONPATH": path, **extra}

@@ -88,12 +88,8 @@ class Model:
         if by_id and by_id[0]["content"] != row["content"]:
             raise ConflictError("the id is taken")
         live = self.live(now, rows)
-        by_key = [
-            r for r in live if row["key"] is not None and _is(r, row, "key", *SCOPE)
-        ]
-        known_events = [
-            r for r in rows if r["state"] == "superseded" and r["event_at"] is not None
-        ]
+        by_key = [r for r in live if row["key"] is not None and _is(r, row, "key", *SCOPE)]
+        known_events = [r for r in rows if r["state"] == "superseded" and r["event_at"] is not None]
         by_content = [
             r
             for r in [*live, *known_events]
@@ -131,7 +127,9 @@ class Model:
         row = self.new_row(fields, "?", now)
         open_states = ("active", "pending", "contradicted")
         old = [
-            r for r in self.rows.values() if r["state"] in open_states and _is(r, row, "key", *SCOPE)
+            r
+            for r in self.rows.values()
+            if r["state"] in open_states and _is(r, row, "key", *SCOPE)
         ]
         same = len(old) == 1 and self.visible_is(old[0], now) and _is(old[0], row, *fields)
         return ([], old[0]["id"]) if same else (old, None)
@@ -158,9 +156,7 @@ class Model:
         self.rows[identifier] = _derived(changed)
 
     def _state(self, identifier, state, reason, now, **values):
-        self._change(
-            identifier, now, state=state, state_at=now, state_reason=reason, **values
-        )
+        self._change(identifier, now, state=state, state_at=now, state_reason=reason, **values)
 
     def _supersede(self, identifier, by, reason, now):
         self._state(identifier, "superseded", reason, now, superseded_by=by)

@@ -1,0 +1,199 @@
+"""From a plain function to a command: shared options, the store, interruption, confirmation."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+import typer
+
+from lmem.errors import INTERRUPTED, Unconfirmed
+from lmem.options import Common, Gate, Scoped, when
+from lmem.output import Format, Output, complain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lance_memory import MemoryStore, MemoryView
+
+__all__ = ["Call", "approved", "command"]
+
+_F = TypeVar("_F", bound=Callable[..., None])
+
+
+class Call:
+    """One run of a command: the store it works on, and where its answer goes."""
+
+    def __init__(self, common: Common) -> None:
+        self.common = common
+        self.out = Output(common.format or Format.HUMAN)
+        self._store: MemoryStore | None = None
+        self._found = 0
+
+    def open(self, scope: Scoped | None = None, *, create: bool = False) -> MemoryStore:
+        """The store, kept to the scope that was named."""
+        from lance_memory import NotFoundError
+
+        try:
+            store = self._opened(create=False)
+        except NotFoundError:
+            if not create:
+                raise
+            store = self._opened(create=True)
+            self.out.note(f"made a new store at {store.uri}")
+        self._store, self._found = store, store.version
+        levels = scope.given() if scope else {}
+        return store.scoped(**levels) if levels else store
+
+    def view(self, scope: Scoped | None, at: str | None) -> MemoryView:
+        """What a read sees."""
+        store = self.open(scope)
+        return store if at is None else store.at(when(at, store))
+
+    @property
+    def draw(self) -> ModuleType:
+        """What draws for people; imported by the commands that do."""
+        from lmem import render
+
+        return render
+
+    def interrupted(self) -> str:
+        """What Ctrl-C left behind."""
+        if self._store is None:
+            return "interrupted: nothing was written"
+        newest = self._store.version
+        if newest == self._found:
+            return f"interrupted: the store is unchanged, at version {newest}"
+        return f"interrupted: version {newest} was made (before: {self._found})"
+
+    def _opened(self, *, create: bool) -> MemoryStore:
+        from lance_memory import MemoryStore
+
+        return MemoryStore.open(
+            self.common.store or "",
+            create=create,
+            branch=self.common.branch or "main",
+            author=self.common.author or "",
+        )
+
+
+def command(app: typer.Typer, name: str | None = None) -> Callable[[_F], _F]:
+    """Make a function that takes a `Call` first a command of `app`.
+
+    Parameters that are option groups (dataclasses) become one option for each of their fields;
+    `Common` is added to all.
+    """
+
+    def register(function: _F) -> _F:
+        hints = get_type_hints(function, include_extras=True)
+        groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+
+        def called(**given: Any) -> None:
+            outer = given.pop("context").find_root().obj
+            call = Call(_taken(Common, given).over(outer))
+            collected = {n: _taken(group, given) for n, group in groups.items()}
+            _guarded(call, lambda call: function(call, **given, **collected))
+
+        signature = [
+            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+            *_parameters(function, hints),
+            *_options(Common),
+        ]
+        called.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        called.__name__, called.__doc__ = function.__name__, function.__doc__
+        app.command(name)(called)
+        return function
+
+    return register
+
+
+def approved(
+    call: Call,
+    gate: Gate,
+    *,
+    plan: Any,
+    human: Callable[[], RenderableType],
+    quiet: Iterable[object],
+    question: str,
+) -> bool:
+    """Show a plan; whether it is to be carried out.
+
+    Raises:
+        Unconfirmed: it was declined, or there is no terminal to ask on.
+    """
+    if gate.dry_run:
+        call.out.show(plan, human=human, quiet=quiet)
+        call.out.note("dry run: nothing was written")
+        return False
+    asking = not gate.yes
+    if asking or call.out.is_human:
+        call.out.preview(human)
+    if asking and not sys.stdin.isatty():
+        raise Unconfirmed(
+            "not confirmed, nothing was written: there is no terminal to ask on; "
+            "add --yes to do it, or --dry-run to only look"
+        )
+    if asking and not _agreed(question):
+        raise Unconfirmed("not confirmed, nothing was written")
+    return True
+
+
+def _agreed(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _guarded(call: Call, action: Callable[[Call], None]) -> None:
+    try:
+        action(call)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except BaseException as error:
+        if not _interrupted(error):
+            raise
+        complain(call.interrupted(), label="")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: an import that it hits fails with an error of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _taken(group: type[Any], given: dict[str, Any]) -> Any:
+    return group(**{field.name: given.pop(field.name) for field in fields(group)})
+
+
+def _parameters(function: Callable[..., None], hints: dict[str, Any]) -> list[inspect.Parameter]:
+    """The function's own parameters but the call, groups spread out."""
+    found: list[inspect.Parameter] = []
+    for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+        if is_dataclass(hints[name]):
+            found += _options(hints[name])
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            found.append(parameter.replace(kind=kind, annotation=hints[name]))
+    return found
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]

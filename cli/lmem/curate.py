@@ -1,0 +1,151 @@
+"""consolidate, apply, optimize: what keeps a store small and quick."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmem.command import Call, approved, command
+from lmem.files import read_plan, save_plan
+from lmem.options import Filters, Gate, Reasoned, Scoped, duration
+
+if TYPE_CHECKING:
+    from lance_memory import ConsolidationPlan, MemoryStore
+
+__all__ = ["register"]
+
+Show = Annotated[int, typer.Option(metavar="N", min=0, help="Clusters to show at most.")]
+
+
+def consolidate(
+    call: Call,
+    scope: Scoped,
+    filters: Filters,
+    gate: Reasoned,
+    *,
+    by: Annotated[str, typer.Option(help="similarity, session, run or window.")] = "similarity",
+    min_similarity: Annotated[float, typer.Option(help="Cosine to the centre, -1..1.")] = 0.85,
+    min_size: Annotated[int, typer.Option(help="Smaller clusters are left alone.")] = 2,
+    max_size: Annotated[int, typer.Option(help="Memories in one cluster at most.")] = 20,
+    window: Annotated[str, typer.Option(help="Length of a window, such as 12h.")] = "1d",
+    across: Annotated[
+        list[str] | None, typer.Option(help="Scope level a cluster may cross; repeatable.")
+    ] = None,
+    min_kept: Annotated[
+        float, typer.Option(help="Share of numbers and names that must be kept, 0..1.")
+    ] = 0.5,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="FILE", help="Save the plan for apply.")
+    ] = None,
+    show: Show = 20,
+) -> None:
+    """Turn clusters of alike memories into one each, as one version."""
+    from lance_memory import ConsolidateOptions
+
+    options = ConsolidateOptions(
+        by=by,
+        min_similarity=min_similarity,
+        min_size=min_size,
+        max_size=max_size,
+        window=duration(window, "--window"),
+        across=tuple(across or ()),
+        min_kept=min_kept,
+    )
+    store = call.open(scope)
+    found = store.consolidate(options, dry_run=True, **filters.where())
+    if plan:
+        save_plan(plan, found.to_json())
+        call.out.note(f"saved the plan to {plan}; `lmem apply {plan}` carries it out")
+    _applied(call, store, found, gate, show)
+
+
+def apply(
+    call: Call,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help='A saved plan; "-" reads stdin.')],
+    scope: Scoped,
+    gate: Reasoned,
+    *,
+    show: Show = 20,
+) -> None:
+    """Carry out a plan that `consolidate --dry-run --plan FILE` saved."""
+    from lance_memory import ConsolidationPlan
+
+    found = ConsolidationPlan.from_json(read_plan(file))
+    _applied(call, call.open(scope), found, gate, show)
+
+
+def optimize(
+    call: Call,
+    gate: Gate,
+    *,
+    clean_older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Remove untagged versions older than 30d, 12h, ..."),
+    ] = None,
+) -> None:
+    """Compact, index, and remove old versions if asked. Never changes an answer."""
+    age = None if clean_older_than is None else duration(clean_older_than, "--clean-older-than")
+    store = call.open()
+    if age is not None or gate.dry_run:
+        old = _untagged(store, datetime.now(UTC) - age) if age is not None else []
+        text = f"{len(old)} untagged versions would go: {', '.join(map(str, old)) or 'none'}"
+        agreed = approved(
+            call,
+            gate,
+            plan={"version": store.version, "versions_to_remove": old},
+            human=lambda: call.draw.line(text),
+            quiet=old,
+            question="remove them for good? They can no longer be read or rolled back to.",
+        )
+        if not agreed:
+            return
+    result = store.optimize(clean_older_than=age)
+    call.out.show(result, human=lambda: call.draw.record(result), quiet=[result.version])
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to `app`."""
+    for function in (consolidate, apply, optimize):
+        command(app)(function)
+
+
+def _untagged(store: MemoryStore, before: datetime) -> list[int]:
+    kept = {*store.tags().values(), store.version}
+    return [e.version for e in store.log(upkeep=True) if e.at < before and e.version not in kept]
+
+
+def _applied(
+    call: Call,
+    store: MemoryStore,
+    plan: ConsolidationPlan,
+    gate: Reasoned,
+    show: int,
+) -> None:
+    if plan.accepted or gate.dry_run:
+        agreed = approved(
+            call,
+            gate,
+            plan=_document(plan),
+            human=lambda: call.draw.cluster_plan(plan, show=show),
+            quiet=[plan.rows_saved],
+            question=f"put {len(plan.accepted)} memories in the place of their sources?",
+        )
+        if not agreed:
+            return
+    else:
+        call.out.preview(lambda: call.draw.cluster_plan(plan, show=show))
+        call.out.note("nothing to consolidate; nothing was written")
+    result = store.apply(plan, reason=gate.reason)
+    call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])
+
+
+def _document(plan: ConsolidationPlan) -> Any:
+    """The plan as JSON values, for reading: without the derived memories' embeddings."""
+    document = json.loads(plan.to_json())
+    for cluster in document["clusters"]:
+        if cluster["derived"]:
+            cluster["derived"].pop("embedding", None)
+    return document

@@ -1,0 +1,92 @@
+"""`lmem`: a thin command line over lance_memory, one command for each verb."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from lmem import curate, reads, versions, writes
+from lmem.errors import report
+from lmem.options import Common
+from lmem.output import Format
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="lmem",
+    help="Git for an AI agent's memory: every write is a version that can be read and undone.",
+    epilog=(
+        "Exit codes: 0 done, 1 failed, 2 usage or not confirmed, 3 not found, "
+        "4 conflict or stale plan, 5 rejected by the write path, 130 interrupted."
+    ),
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def lmem(
+    context: typer.Context,
+    *,
+    store: Annotated[
+        str,
+        typer.Option(metavar="PATH", envvar="LMEM_STORE", help="Directory of the store."),
+    ] = "memory",
+    format: Annotated[
+        Format, typer.Option(help="How to answer; quiet prints ids or versions.")
+    ] = Format.HUMAN,
+    branch: Annotated[str, typer.Option(metavar="NAME", help="Line of versions.")] = "main",
+    author: Annotated[
+        str, typer.Option(metavar="NAME", envvar="LMEM_AUTHOR", help="Who writes, for the log.")
+    ] = "",
+) -> None:
+    """Git for an AI agent's memory: every write is a version that can be read and undone.
+
+    The options here may also stand after the command. Data goes to stdout, messages to stderr.
+    """
+    context.obj = Common(store=store, format=format, branch=branch, author=author)
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+for group in (writes, reads, curate, versions):
+    group.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        _check_encoding(words)
+        code = _tree().main(words, prog_name="lmem", standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
+        return report(error)
+    return code if isinstance(code, int) else 0
+
+
+def _check_encoding(words: Sequence[str]) -> None:
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise typer.BadParameter(f"the argument {word[:60]!r} is not UTF-8") from error
+
+
+@cache
+def _tree() -> Any:
+    return get_command(app)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

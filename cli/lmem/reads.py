@@ -1,0 +1,160 @@
+"""get, list, search, related, stats, sql: the reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmem.command import Call, command
+from lmem.options import At, Filters, Scoped, text_given
+from lmem.output import plain
+
+if TYPE_CHECKING:
+    from lance_memory import Memory, MemoryView
+    from lmem.names import Names
+
+__all__ = ["register"]
+
+Ref = Annotated[str, typer.Argument(help="Id, key, or unambiguous beginning of an id.")]
+WithEmbedding = Annotated[
+    bool, typer.Option("--with-embedding", help="Embeddings too, in json and jsonl.")
+]
+
+
+def get(
+    call: Call, ref: Ref, scope: Scoped, at: At, *, with_embedding: WithEmbedding = False
+) -> None:
+    """Show one memory, in whatever state."""
+    found = call.view(scope, at.at).get(ref)
+    call.out.show(
+        plain(found, embedding=with_embedding),
+        human=lambda: call.draw.record(found),
+        quiet=[found.id],
+    )
+
+
+def list_(
+    call: Call,
+    scope: Scoped,
+    filters: Filters,
+    at: At,
+    *,
+    limit: Annotated[int | None, typer.Option(help="At most as many.")] = None,
+    offset: Annotated[int, typer.Option(help="Skip as many.")] = 0,
+    with_embedding: WithEmbedding = False,
+) -> None:
+    """List memories, oldest first; visible ones unless --state says otherwise."""
+    view = call.view(scope, at.at)
+    found = view.list(limit=limit, offset=offset, **filters.where())
+    if with_embedding:
+        found = _embedded(view, found)
+    call.out.show(
+        [plain(m, embedding=with_embedding) for m in found],
+        human=lambda: call.draw.memories(found, _names(view)),
+        quiet=[m.id for m in found],
+    )
+
+
+def search(
+    call: Call,
+    query: Annotated[str, typer.Argument(help='The question, as asked; "-" reads stdin.')],
+    scope: Scoped,
+    filters: Filters,
+    at: At,
+    *,
+    k: Annotated[int, typer.Option("--k", "-k", help="At most as many hits.")] = 10,
+    offset: Annotated[int, typer.Option(help="Skip as many hits.")] = 0,
+    mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
+    explain: Annotated[bool, typer.Option("--explain", help="Show what makes the score.")] = False,
+) -> None:
+    """Recall by meaning, words, or both; best first."""
+    view = call.view(scope, at.at)
+    asked = text_given(query)
+    result = view.search(asked, k=k, offset=offset, mode=mode, **filters.where())
+    for leg, reason in result.degraded.items():
+        call.out.note(f"note: answered without {leg}: {reason}")
+    if not result.hits:
+        call.out.note("nothing found")
+    call.out.show(
+        result,
+        lines=result.hits,
+        human=lambda: call.draw.hits(result, _names(view), explain=explain),
+        quiet=[hit.memory.id for hit in result],
+    )
+
+
+def related(
+    call: Call,
+    ref: Ref,
+    scope: Scoped,
+    at: At,
+    *,
+    relation: Annotated[
+        str | None, typer.Option(help="Only these edges: consolidates, updates, ...")
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, max=1000, help="Edges to walk at most.")] = 1,
+) -> None:
+    """Show what a memory came from, and what took its place."""
+    view = call.view(scope, at.at)
+    found = view.related(ref, relation=relation, depth=depth)
+    call.out.show(
+        found,
+        human=lambda: call.draw.related(found, _names(view)),
+        quiet=[r.memory.id for r in found],
+    )
+
+
+def stats(call: Call, scope: Scoped, at: At) -> None:
+    """The store in numbers."""
+    found = call.view(scope, at.at).stats()
+    call.out.show(
+        found,
+        human=lambda: call.draw.record(found),
+        quiet=[found.visible],
+    )
+
+
+def sql(
+    call: Call,
+    query: Annotated[str, typer.Argument(help='A SELECT over `memories`; "-" reads stdin.')],
+    scope: Scoped,
+    at: At,
+    *,
+    with_embedding: WithEmbedding = False,
+) -> None:
+    """Ask anything of the table `memories`, every state."""
+    frame = call.view(scope, at.at).sql(text_given(query))
+    if "embedding" in frame.columns and not with_embedding:
+        frame = frame.drop("embedding")
+    call.out.show(
+        frame.to_dicts(),
+        human=lambda: call.draw.rows(frame.columns, frame.rows()),
+        quiet=["\t".join(map(str, row)) for row in frame.rows()],
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to `app`."""
+    for name, function in (
+        ("get", get),
+        ("list", list_),
+        ("search", search),
+        ("related", related),
+        ("stats", stats),
+        ("sql", sql),
+    ):
+        command(app, name)(function)
+
+
+def _embedded(view: MemoryView, found: list[Memory]) -> list[Memory]:
+    rows = view.to_arrow(columns=["id", "embedding"]).to_pylist()
+    vectors = {row["id"]: row["embedding"] for row in rows}
+    return [replace(m, embedding=vectors[m.id]) for m in found]
+
+
+def _names(view: MemoryView) -> Names:
+    from lmem.names import Names
+
+    return Names(view)

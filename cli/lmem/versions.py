@@ -1,0 +1,226 @@
+"""log, diff, tag, branch, checkout, rollback, revert: the history."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmem.command import Call, approved, command
+from lmem.options import At, Gate, Reasoned, Scoped, version_or_tag, when
+from lmem.output import plain
+
+if TYPE_CHECKING:
+    from lance_memory import Branch, Diff, MemoryStore
+
+__all__ = ["register"]
+
+Version = Annotated[str, typer.Argument(metavar="VERSION|TAG|TIME", help="A version.")]
+NameArgument = Annotated[str | None, typer.Argument(metavar="[NAME]", help="None: list them.")]
+SomeVersion = Annotated[
+    str | None,
+    typer.Argument(metavar="[VERSION|TAG|TIME]", help="Another version than the newest."),
+]
+
+
+def log(
+    call: Call,
+    scope: Scoped,
+    at: At,
+    *,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most as many.")] = None,
+    upkeep: Annotated[
+        bool, typer.Option("--upkeep", help="Also versions that changed no memory.")
+    ] = False,
+) -> None:
+    """What was done, newest first."""
+    view = call.view(scope, at.at)
+    entries = view.log(limit=limit, upkeep=upkeep)
+    tags = view.tags()
+    marked = [
+        {**plain(e), "tags": [tag for tag, version in tags.items() if version == e.version]}
+        for e in entries
+    ]
+    call.out.show(
+        marked,
+        human=lambda: call.draw.log(entries, tags),
+        quiet=[e.version for e in entries],
+    )
+
+
+def diff(
+    call: Call,
+    before: Version,
+    scope: Scoped,
+    *,
+    after: SomeVersion = None,
+    show: Annotated[int, typer.Option(metavar="N", min=0, help="Memories to show at most.")] = 20,
+) -> None:
+    """What differs between two versions."""
+    store = call.open(scope)
+    found = store.diff(when(before, store), None if after is None else when(after, store))
+    call.out.show(
+        found,
+        lines=_lines(found),
+        human=lambda: call.draw.difference(found, show=show),
+        quiet=[line["id"] for line in _lines(found)],
+    )
+
+
+def tag(
+    call: Call,
+    name: NameArgument = None,
+    version: SomeVersion = None,
+    *,
+    move: Annotated[bool, typer.Option("--move", help="Take it from where it is.")] = False,
+) -> None:
+    """Name a version, so that clean-up never removes it; without a name, list the tags."""
+    store = call.open()
+    if name is None:
+        tags = store.tags()
+        call.out.show(tags, human=lambda: call.draw.pairs(tags), quiet=tags)
+        return
+    number = store.tag(name, _chosen(store, version), move=move)
+    _said(call, {"tag": name, "version": number}, f"tag {name} is on version {number}")
+
+
+def untag(call: Call, name: Annotated[str, typer.Argument()], gate: Gate) -> None:
+    """Remove a tag; its version stays until clean-up."""
+    from lance_memory import NotFoundError
+
+    store = call.open()
+    number = store.tags().get(name)
+    if number is None:
+        raise NotFoundError(f"there is no tag {name!r}; `lmem tag` lists them")
+    answer = {"tag": name, "version": number}
+    if _allowed(call, gate, answer, f"remove tag {name}, which is on version {number}"):
+        store.untag(name)
+        _said(call, answer, f"removed tag {name} from version {number}")
+
+
+def branch(
+    call: Call,
+    gate: Gate,
+    name: NameArgument = None,
+    version: SomeVersion = None,
+    *,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove it, and the versions only it has.")
+    ] = False,
+) -> None:
+    """Start a line of versions of its own; use it with --branch NAME."""
+    if name is None:
+        branches(call)
+        return
+    store = call.open()
+    if not delete:
+        made = store.branch(name, _chosen(store, version))
+        answer = {"branch": name, "version": made.version}
+        _said(call, answer, f"branch {name} starts at version {made.version}")
+        return
+    answer = plain(_branch(store, name))
+    if _allowed(call, gate, answer, f"remove branch {name} and the versions that only it has"):
+        store.delete_branch(name)
+        _said(call, answer, f"removed branch {name}")
+
+
+def branches(call: Call) -> None:
+    """List all branches but main."""
+    found = call.open().branches()
+    names = [b.name for b in found]
+    columns = ["BRANCH", "FROM", "AT VERSION", "SINCE"]
+    values = [(b.name, b.parent, b.parent_version, b.created_at) for b in found]
+    call.out.show(found, human=lambda: call.draw.rows(columns, values), quiet=names)
+
+
+def checkout(
+    call: Call,
+    version: Version,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A new directory.")],
+) -> None:
+    """Make a version a store of its own, without copying data."""
+    store = call.open()
+    made = store.checkout(when(version, store), path)
+    answer = {"uri": made.uri, "version": made.version}
+    _said(call, answer, f"{made.uri} is a store of its own, at version {made.version}")
+
+
+def rollback(call: Call, version: Version, scope: Scoped, gate: Reasoned) -> None:
+    """Make the store what it was at a version; later versions stay readable."""
+    store = call.open(scope)
+    _undone(call, store, "rollback", when(version, store), gate)
+
+
+def revert(
+    call: Call,
+    version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The one to undo.")],
+    scope: Scoped,
+    gate: Reasoned,
+) -> None:
+    """Undo what one version changed, and keep everything that came after it."""
+    store = call.open(scope)
+    _undone(call, store, "revert", version_or_tag(version), gate)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to `app`."""
+    for function in (log, diff, tag, untag, branch, branches, checkout, rollback, revert):
+        command(app)(function)
+
+
+def _chosen(store: MemoryStore, version: str | None) -> str | datetime | None:
+    return None if version is None else when(version, store)
+
+
+def _branch(store: MemoryStore, name: str) -> Branch:
+    from lance_memory import NotFoundError
+
+    for found in store.branches():
+        if found.name == name:
+            return found
+    raise NotFoundError(f"there is no branch {name!r}; `lmem branches` lists them")
+
+
+def _lines(found: Diff) -> list[dict[str, Any]]:
+    """One line of JSON for each memory that differs."""
+    return [
+        *({"change": "inserted", "id": m.id, "after": m} for m in found.inserted),
+        *({"change": "updated", "id": c.after.id, **plain(c)} for c in found.updated),
+        *({"change": "removed", "id": m.id, "before": m} for m in found.removed),
+    ]
+
+
+def _allowed(call: Call, gate: Gate, plan: Any, what: str) -> bool:
+    return approved(
+        call, gate, plan=plan, human=lambda: call.draw.line(what), quiet=(), question="do it?"
+    )
+
+
+def _said(call: Call, answer: dict[str, Any], text: str) -> None:
+    quiet = [answer.get("version", "")]
+    call.out.show(answer, human=lambda: call.draw.line(text), quiet=quiet)
+
+
+def _undone(call: Call, store: MemoryStore, verb: str, target: Any, gate: Reasoned) -> None:
+    from lance_memory import ConflictError
+
+    undo: Any = getattr(store, verb)
+    plan = undo(target, dry_run=True)
+    agreed = approved(
+        call,
+        gate,
+        plan=plan,
+        human=lambda: call.draw.undo_plan(plan),
+        quiet=(*plan.reappear, *plan.change, *plan.disappear),
+        question=f"{verb} it?",
+    )
+    if not agreed:
+        return
+    if store.version != plan.version:
+        raise ConflictError(
+            f"version {store.version} was made meanwhile, and the plan is of {plan.version}; "
+            "nothing was written: look again"
+        )
+    result = undo(target, reason=gate.reason)
+    call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])

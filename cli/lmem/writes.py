@@ -1,0 +1,218 @@
+"""init, add, import, upsert, update, supersede, retire, unretire, delete: the writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmem.command import Call, approved, command
+from lmem.files import InputFormat, read_batch, rejected_in
+from lmem.options import Filters, Given, Reason, Reasoned, Scoped, text_given
+
+if TYPE_CHECKING:
+    from lance_memory import AddResult, Memory, MemoryStore, WriteResult
+
+__all__ = ["register"]
+
+Text = Annotated[str, typer.Argument(metavar="TEXT", help='The memory; "-" reads stdin.')]
+Ref = Annotated[str, typer.Argument(help="Id, key, or unambiguous beginning of an id.")]
+Refs = Annotated[list[str], typer.Argument(metavar="REF...", help='Ids, keys; "-" reads stdin.')]
+SomeRefs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[REF...]", help='Ids, keys; "-" reads stdin. Or give filters.'),
+]
+Key = Annotated[str | None, typer.Option(help="The caller's own name for it.")]
+
+
+def init(call: Call) -> None:
+    """Make an empty store; one that is there stays as it is."""
+    store = call.open(create=True)
+    answer = {"uri": store.uri, "version": store.version}
+    call.out.show(
+        answer,
+        human=lambda: call.draw.line(f"the store at {store.uri} is at version {store.version}"),
+        quiet=[store.version],
+    )
+
+
+def add(
+    call: Call,
+    text: Text,
+    scope: Scoped,
+    given: Given,
+    *,
+    key: Key = None,
+    id: Annotated[str | None, typer.Option(help="Its id, rather than a new one.")] = None,
+    state: Annotated[str | None, typer.Option(help="active, pending, ...")] = None,
+) -> None:
+    """Store one memory."""
+    named = {"key": key, "id": id, "state": state}
+    fields = {**given.fields(), **{n: v for n, v in named.items() if v is not None}}
+    content = text_given(text)
+    _added(call, call.open(scope, create=True).add(content, **fields))
+
+
+def upsert(
+    call: Call,
+    text: Text,
+    scope: Scoped,
+    given: Given,
+    *,
+    key: Annotated[str, typer.Option(help="The caller's own name for it.")],
+) -> None:
+    """Store a memory under a key, in the place of the one that has it."""
+    content = text_given(text)
+    _added(call, call.open(scope, create=True).upsert(content, key=key, **given.fields()))
+
+
+def import_(
+    call: Call,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help='"-" reads stdin.')],
+    scope: Scoped,
+    *,
+    input_format: Annotated[
+        InputFormat | None, typer.Option(help="What the file holds; else its suffix says.")
+    ] = None,
+) -> None:
+    """Store a file of memories as one version: JSONL, JSON, CSV, Parquet or Arrow."""
+    batch = read_batch(file, input_format)
+    store = call.open(scope, create=True)
+    with call.out.progress("embedding") as progress, rejected_in(batch):
+        result = store.add_many(batch.rows, progress=progress)
+    summary = (
+        f"stored {result.stored}, already there {len(result.already_there)}, "
+        f"version {result.version}"
+    )
+    call.out.show(result, human=lambda: call.draw.line(summary), quiet=result.ids)
+
+
+def update(
+    call: Call,
+    ref: Ref,
+    scope: Scoped,
+    given: Given,
+    reason: Reason,
+    *,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help='The new text; "-" reads stdin.')
+    ] = None,
+    key: Key = None,
+) -> None:
+    """Change a memory in place; the old text stays in the history."""
+    fields = {**given.fields(), **({} if key is None else {"key": key})}
+    content = None if text is None else text_given(text)
+    store = call.open(scope)
+    _written(call, store.update(ref, content=content, reason=reason.reason, **fields))
+
+
+def supersede(
+    call: Call,
+    refs: Refs,
+    scope: Scoped,
+    reason: Reason,
+    *,
+    successor: Annotated[
+        str, typer.Option("--with", metavar="TEXT", help='Takes their place; "-" reads stdin.')
+    ],
+    relation: Annotated[str, typer.Option(help="Name of the edges to them.")] = "consolidates",
+) -> None:
+    """Put one new memory in the place of others, which are hidden and kept."""
+    text, sources = text_given(successor), _named(refs)
+    store = call.open(scope)
+    _written(call, store.supersede(sources, text, relation=relation, reason=reason.reason))
+
+
+def unretire(call: Call, refs: Refs, scope: Scoped, reason: Reason) -> None:
+    """Make retired memories active again."""
+    _written(call, call.open(scope).unretire(_named(refs), reason=reason.reason))
+
+
+def retire(
+    call: Call, scope: Scoped, filters: Filters, gate: Reasoned, *, refs: SomeRefs = None
+) -> None:
+    """Hide memories without a successor; unretire brings them back."""
+    store = call.open(scope)
+    _removed(call, store, _chosen(store, refs, filters), gate, "retire")
+
+
+def delete(
+    call: Call, scope: Scoped, filters: Filters, gate: Reasoned, *, refs: SomeRefs = None
+) -> None:
+    """Remove memories from the newest version; earlier versions keep them."""
+    store = call.open(scope)
+    _removed(call, store, _chosen(store, refs, filters), gate, "delete")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to `app`."""
+    for name, function in (
+        ("init", init),
+        ("add", add),
+        ("import", import_),
+        ("upsert", upsert),
+        ("update", update),
+        ("supersede", supersede),
+        ("retire", retire),
+        ("unretire", unretire),
+        ("delete", delete),
+    ):
+        command(app, name)(function)
+
+
+def _named(refs: list[str] | None) -> list[str]:
+    """The refs, with "-" standing for the lines of stdin."""
+    lines = [text_given(ref).split() if ref == "-" else [ref] for ref in refs or ()]
+    return [ref for line in lines for ref in line]
+
+
+def _chosen(store: MemoryStore, refs: list[str] | None, filters: Filters) -> list[Memory]:
+    """What a destructive verb is about: named memories, or all that pass within a scope."""
+    from lance_memory import InvalidInputError, ScopeError
+
+    where = filters.where()
+    if refs and where:
+        raise InvalidInputError("give either memories by name or filters, not both")
+    if refs:
+        return list({m.id: m for m in map(store.get, _named(refs))}.values())
+    if not store.scope:
+        raise ScopeError(
+            "nothing was named, and filters without a scope would reach every tenant and user: "
+            "add --user, --tenant, --agent, --session or --run"
+        )
+    return store.list(**where)
+
+
+def _removed(
+    call: Call, store: MemoryStore, found: list[Memory], gate: Reasoned, verb: str
+) -> None:
+    from lance_memory import WriteResult
+    from lmem.names import Names
+
+    if not found:
+        call.out.note("nothing matches; nothing was written")
+        _written(call, WriteResult(uri=store.uri, version=store.version, operation=verb))
+        return
+    agreed = approved(
+        call,
+        gate,
+        plan=found,
+        human=lambda: call.draw.memories(found, Names(store)),
+        quiet=[m.id for m in found],
+        question=f"{verb} {len(found)} memories?",
+    )
+    if agreed:
+        act: Callable[..., WriteResult] = getattr(store, verb)
+        _written(call, act([m.id for m in found], reason=gate.reason))
+
+
+def _added(call: Call, result: AddResult) -> None:
+    reason = f" ({result.reason})" if result.reason else ""
+    what = result.outcome.replace("_", " ")
+    text = f"{what}: {result.id}, version {result.version}{reason}"
+    call.out.show(result, human=lambda: call.draw.line(text), quiet=[result.id])
+
+
+def _written(call: Call, result: WriteResult) -> None:
+    call.out.show(result, human=lambda: call.draw.written(result), quiet=result.ids)

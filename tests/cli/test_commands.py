@@ -1,0 +1,191 @@
+"""Every command in every format, on a small store."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.main import get_command
+
+from lmem.main import app
+
+FORMATS = ["human", "json", "jsonl", "quiet"]
+COMMANDS = {
+    "init": ["init"],
+    "add": ["add", "a new thing", "--user", "ann"],
+    "import": ["import", "-"],
+    "upsert": ["upsert", "the kettle is new", "--key", "k0", "--user", "ann"],
+    "update": ["update", "k0", "--importance", "0.9", "--reason", "it matters"],
+    "supersede": ["supersede", "k0", "k1", "--with", "the kettle is broken"],
+    "retire": ["retire", "k0", "--yes", "--reason", "old"],
+    "unretire": ["unretire", "00000005"],
+    "delete": ["delete", "k0", "--yes"],
+    "get": ["get", "k0"],
+    "list": ["list", "--user", "ann"],
+    "search": ["search", "kettle", "--mode", "text"],
+    "related": ["related", "k0"],
+    "stats": ["stats"],
+    "sql": ["sql", "select id, content, metadata, embedding, event_at from memories"],
+    "consolidate": ["consolidate", "--dry-run", "--min-similarity", "0.5"],
+    "apply": ["apply", "PLAN", "--yes"],
+    "optimize": ["optimize"],
+    "log": ["log", "--upkeep"],
+    "diff": ["diff", "2", "4"],
+    "tag": ["tag", "here"],
+    "untag": ["untag", "start", "--yes"],
+    "branch": ["branch", "other"],
+    "branches": ["branches"],
+    "checkout": ["checkout", "3", "COPY"],
+    "rollback": ["rollback", "start", "--yes"],
+    "revert": ["revert", "4", "--yes"],
+}
+SILENT = {"related"}
+
+
+def registered() -> set[str]:
+    return set(get_command(app).commands)
+
+
+def test_every_command_is_in_the_table():
+    assert set(COMMANDS) == registered()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_answers_in_every_format(name, form, lmem, store, plan_file, tmp_path):
+    places = {"PLAN": str(plan_file), "COPY": str(tmp_path / "copy")}
+    words = [places.get(word, word) for word in COMMANDS[name]]
+    done = lmem(*words, "--format", form, stdin='{"content": "from stdin"}\n')
+    assert (done.code, "error" in done.err) == (0, False), done.err
+    assert done.out.strip() or name in SILENT
+    if form == "json":
+        assert isinstance(done.json, dict | list)
+    if form == "jsonl":
+        assert all(isinstance(line, dict) for line in done.lines)
+    if form == "quiet":
+        assert all(" " not in line.strip() for line in done.out.splitlines()) or name == "sql"
+        assert done.err == ""
+
+
+@pytest.mark.parametrize("words", [["--format", "json", "list"], ["list", "--format", "json"]])
+def test_a_global_option_stands_before_or_after_the_command(words, lmem, store):
+    assert len(lmem(*words).json) == 5
+
+
+def test_the_option_after_the_command_wins(lmem, store):
+    done = lmem("--format", "quiet", "--store", "/nowhere", "list", "--store", store)
+    assert (done.code, len(done.out.split())) == (0, 5)
+
+
+def test_a_memory_is_printed_with_every_column_but_the_embedding(lmem, store):
+    shown = lmem("get", "k0", "--format", "json").json
+    assert "embedding" not in shown
+    whole = lmem("get", "k0", "--format", "json", "--with-embedding").json
+    assert set(whole) - set(shown) == {"embedding"}
+    assert len(whole["embedding"]) == 384
+    assert shown["event_at"] == "2025-01-01T12:00:00+00:00"
+    assert (shown["metadata"], shown["tags"]) == (
+        {"n": 0, "place": "Lisbon"},
+        ["even", "two words"],
+    )
+
+
+def test_embeddings_are_listed_only_when_asked_for(lmem, store):
+    listed = lmem("list", "--limit", "1", "--with-embedding", "--format", "json").json
+    assert len(listed[0]["embedding"]) == 384
+    assert "embedding" not in lmem("sql", "select * from memories", "--format", "json").json[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--user", "bob"], ["k4"]),
+        (["--user", "bob", "--state", "any"], ["k4", "k5"]),
+        (["--states", "retired"], ["k5"]),
+        (["--state", "retired", "--state", "active"], ["k0", "k1", "k2", "k3", "k4", "k5"]),
+        (["--tag", "two words", "--user", "ann"], ["k0", "k2"]),
+        (["--metadata", "n=3"], ["k3"]),
+        (["--metadata", "place=Lisbon", "--metadata", "n=0"], ["k0"]),
+        (["--since", "2025-01-04", "--until", "2025-01-05T12:00:00Z"], ["k3"]),
+        (["--key", "k2"], ["k2"]),
+        (["--kind", "semantic"], []),
+        (["--limit", "2", "--offset", "1"], ["k1", "k2"]),
+        (["--valid-at", "2030-01-01"], ["k0", "k1", "k2", "k3", "k4"]),
+    ],
+)
+def test_filters_choose(words, expected, lmem, store):
+    assert [m["key"] for m in lmem("list", *words, "--format", "jsonl").lines] == expected
+
+
+def test_what_a_human_sees_can_be_typed(lmem, store):
+    """Tables show a key or a beginning of an id, and both name the memory."""
+    shown = lmem("list", "--state", "any", "--user", "bob").out.splitlines()[1:]
+    names = [line.split()[0] for line in shown]
+    assert names == ["k4", "00000005"]
+    assert [lmem("get", name, "--format", "quiet").code for name in names] == [0, 0]
+
+
+def test_add_takes_every_detail(lmem, fresh):
+    added = lmem(
+        "add", "-", "--store", fresh, "--user", "ann", "--key", "tea", "--kind", "semantic",
+        "--tag", "a", "--tag", "b", "--metadata", "n=1", "--metadata", "s=x=y", "--importance", "1",
+        "--event-at", "2025-02-03T04:05:06+02:00", "--seq", "7", "--source-ref", "chat",
+        "--author", "me", "--format", "quiet", stdin="tea\nwith milk\n",
+    )  # fmt: skip
+    got = lmem("get", added.out.strip(), "--store", fresh, "--format", "json").json
+    expected = {
+        "content": "tea\nwith milk", "user": "ann", "key": "tea", "kind": "semantic",
+        "tags": ["a", "b"], "metadata": {"n": 1, "s": "x=y"}, "importance": 1.0, "seq": 7,
+        "event_at": "2025-02-03T02:05:06+00:00", "source_ref": "chat",
+    }  # fmt: skip
+    assert {name: got[name] for name in expected} == expected
+    assert lmem("log", "--store", fresh, "--format", "jsonl").lines[0]["actor"] == "me"
+
+
+def test_adding_twice_names_the_memory_that_is_there(lmem, store):
+    first = lmem("add", "said once", "--user", "ann", "--format", "json").json
+    again = lmem("add", "said once", "--user", "ann", "--format", "json").json
+    assert (again["id"], again["outcome"]) == (first["id"], "already_there")
+
+
+def test_a_scope_is_a_boundary_for_names_too(lmem, store, ids):
+    assert lmem("get", ids[0], "--user", "bob").code == 3
+    assert lmem("retire", ids[0], "--user", "bob", "--yes").code == 3
+    assert lmem("get", ids[0], "--user", "ann").code == 0
+
+
+def test_refs_come_from_stdin(lmem, store, ids):
+    listed = lmem("list", "--user", "ann", "--format", "quiet").out
+    assert lmem("retire", "-", "--yes", stdin=listed).code == 0
+    assert lmem("list", "--user", "ann", "--format", "quiet").out == ""
+
+
+def test_a_branch_keeps_its_writes(lmem, store):
+    assert lmem("delete", "k0", "--yes", "--branch", "side").code == 0
+    assert lmem("get", "k0", "--branch", "side").code == 3
+    assert lmem("get", "k0").code == 0
+    assert lmem("branch", "side", "--delete", "--yes").code == 0
+    assert lmem("branches", "--format", "quiet").out == ""
+
+
+def test_tag_and_branch_without_a_name_list(lmem, store):
+    assert lmem("tag", "--format", "json").json == {"start": 3}
+    assert lmem("branch", "--format", "quiet").out == "side\n"
+
+
+def test_a_search_explains_itself(lmem, store):
+    done = lmem("search", "kettle", "--mode", "text", "--explain")
+    assert "BM25" in done.out
+    assert lmem("search", "zebra", "--mode", "text").err == "nothing found\n"
+
+
+def test_init_says_whether_the_store_is_new(lmem, fresh):
+    assert "made a new store" in lmem("init", "--store", fresh).err
+    assert lmem("init", "--store", fresh).err == ""
+
+
+def test_diff_lines_name_the_change(lmem, store):
+    lines = lmem("diff", "3", "--format", "jsonl").lines
+    assert [(line["change"], line["id"][:8]) for line in lines] == [("updated", "00000005")]
+    assert json.loads(json.dumps(lines[0]["columns"])) == ["state_at", "state", "state_reason"]
+    assert "1 updated" in lmem("diff", "3").out

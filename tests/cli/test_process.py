@@ -1,0 +1,135 @@
+"""What only a process of its own shows: start-up, Ctrl-C, closed pipes, terminals, the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from lance_memory import MemoryStore
+from lmem.main import app
+
+LMEM = str(Path(sys.executable).with_name("lmem"))
+DEMO = Path(__file__).parents[2] / "cli" / "demo" / "demo.py"
+ENGINE = ("lance", "lancedb", "pyarrow", "polars", "numpy", "onnxruntime", "rich", "lance_memory")
+
+
+def test_help_imports_no_engine():
+    code = (
+        "import sys; from lmem.main import main; main(['--help']);"
+        f"print([m for m in {ENGINE!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_help_is_quick():
+    """Processor time, which does not depend on what else the machine does."""
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([LMEM, "--help"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    print(f"lmem --help: {min(times):.2f} s")  # noqa: T201
+    assert min(times) <= 1.0
+
+
+@pytest.mark.parametrize("name", sorted(get_command(app).commands))
+def test_every_command_has_help(name, lmem):
+    done = lmem(name, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"Usage: lmem {name}")
+    assert "--store" in done.out
+    assert "--format" in done.out
+
+
+def test_every_command_of_the_contract_exists():
+    promised = (
+        "init add import get list search update retire delete consolidate log diff tag branch "
+        "checkout rollback revert stats"
+    )
+    assert set(promised.split()) <= set(get_command(app).commands)
+
+
+def test_off_a_terminal_there_is_no_colour(store):
+    for words in (["list"], ["log"], ["diff", "3"]):
+        done = subprocess.run(
+            [LMEM, *words, "--store", str(store)], capture_output=True, text=True, check=True
+        )
+        assert "\x1b" not in done.stdout + done.stderr
+        assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(store):
+    done = subprocess.run(
+        f"{LMEM} list --format json --store {store} | head -n 1; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_before_anything_is_written_says_so(store, version):
+    before = version()
+    with subprocess.Popen(
+        [LMEM, "import", "-", "--store", str(store)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert child.stdin
+        child.stdin.write(b'{"content": "a"}\n' * 20_000)  # returns once the child reads
+        child.stdin.flush()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (130, b"")
+    assert err == b"interrupted: nothing was written\n"
+    assert version() == before
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_embedding_leaves_the_store_unchanged(store, version, tmp_path):
+    """Also shows that a terminal gets a progress bar."""
+    before = version()
+    file = tmp_path / "many.jsonl"
+    file.write_text(
+        "".join(json.dumps({"content": f"memory number {i} " * 20}) + "\n" for i in range(5_000)),
+        encoding="utf-8",
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [LMEM, "import", str(file), "--store", str(store)],
+        stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"},
+    ) as child:  # fmt: skip
+        os.close(theirs)
+        seen = b""
+        while b"embedding" not in seen:
+            seen += os.read(ours, 4096)
+        child.send_signal(signal.SIGINT)
+        while child.poll() is None or b"interrupted" not in seen:
+            try:
+                seen += os.read(ours, 4096)
+            except OSError:
+                break
+        child.wait(timeout=30)
+    os.close(ours)
+    assert child.returncode == 130, seen.decode()
+    assert f"the store is unchanged, at version {before}".encode() in seen
+    assert version() == before
+    assert MemoryStore.open(store).count(states="any") == 6
+
+
+@pytest.mark.slow
+def test_the_demo_runs(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(DEMO)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("checked:") >= 9
+    assert done.stdout.rstrip().splitlines()[-1].startswith("Remembered, recalled, consolidated")

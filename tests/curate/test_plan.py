@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import timedelta
+
+import pytest
+
+from lance_memory import ClusterBy, ConsolidateOptions, ConsolidationPlan, InvalidInputError
+
+
+@pytest.fixture
+def plan(store):
+    store.add_many(
+        [
+            {"content": "same words", "role": r, "metadata": {"é": [1, None]}, "tags": ["t"]}
+            for r in "ab"
+        ]
+    )
+    store.add_many([{"content": "other thing", "role": r} for r in "ab"])
+    return store.consolidate(
+        transform=lambda ms: None if ms[0].content == "other thing" else "same words", dry_run=True
+    )
+
+
+def test_a_plan_survives_a_file(plan):
+    assert (len(plan.accepted), len(plan.skipped)) == (1, 1)
+    assert ConsolidationPlan.from_json(plan.to_json()) == plan
+
+
+def test_the_file_of_a_plan_is_readable(plan):
+    document = json.loads(plan.to_json())
+    assert document["version"] == plan.version
+    assert (document["rows_saved"], plan.rows_saved, document["selected"]) == (1, 1, 4)
+    assert [c["contents"] for c in document["clusters"]] == [
+        ["same words"] * 2,
+        ["other thing"] * 2,
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "another 9"},
+        {"at": "yesterday"},
+        {"at": 5},
+        {"at": "2025-01-01T00:00:00"},
+        {"version": "x"},
+        {"version": None},
+        {"options": {}},
+        {"options": {"by": "similarity"}},
+        {"clusters": 5},
+        {"clusters": [5]},
+        {"clusters": [{}]},
+        {"selected": "x"},
+    ],
+    ids=str,
+)
+def test_a_damaged_plan_is_refused(plan, change):
+    damaged = json.dumps({**json.loads(plan.to_json()), **change})
+    with pytest.raises(InvalidInputError, match=r"plan|time"):
+        ConsolidationPlan.from_json(damaged)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "5", "null", "{}", '"text"'])
+def test_what_is_no_plan_is_refused(text):
+    with pytest.raises(
+        InvalidInputError, match=r"no saved consolidation plan .*lmem consolidate --dry-run"
+    ):
+        ConsolidationPlan.from_json(text)
+
+
+def test_a_truncated_plan_is_refused(plan):
+    text = plan.to_json()
+    with pytest.raises(InvalidInputError):
+        ConsolidationPlan.from_json(text[: len(text) // 2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "vibes"}, "there are: similarity, session, run, window"),
+        ({"min_similarity": 1.1}, r"no cosine; it lies within -1..1"),
+        ({"min_similarity": float("nan")}, "no cosine"),
+        ({"min_size": 1}, "2 members or more"),
+        ({"min_size": 5, "max_size": 4}, "min_size <= max_size"),
+        ({"window": timedelta(0)}, "longer than nothing"),
+        ({"across": ("team",)}, "the scope levels are: tenant, user"),
+        ({"across": "user"}, "scope levels"),
+        ({"min_kept": 1.5}, "not within 0..1"),
+        ({"min_kept": -0.1}, "not within 0..1"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_say_why(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        ConsolidateOptions(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ConsolidateOptions(),
+        ConsolidateOptions(
+            by=ClusterBy.WINDOW,
+            window=timedelta(hours=1.5),
+            across=("session", "run"),
+            min_kept=0.0,
+        ),
+    ],
+)
+def test_options_survive_json(options):
+    assert ConsolidateOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
+
+
+def test_a_cluster_knows_its_size(plan):
+    assert [c.size for c in plan.clusters] == [2, 2]
+    assert dataclasses.replace(plan.clusters[0], sources={}).size == 0
