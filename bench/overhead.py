@@ -30,7 +30,7 @@ from bench.measure import SEED, compared, emit, interleaved, seconds
 from lance_memory import Derived, FunctionEmbedder, MemoryStore
 
 DIMENSION = 384
-WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "ra", "so") for b in ("ten", "vor", "lim")]
+WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "ra", "so") for b in ("ten", "vak", "lim")]
 LMEM = Path(sys.executable).parent / "lmem"
 
 

@@ -55,6 +55,7 @@ from lance_memory.record.rows import (
 )
 from lance_memory.record.schema import StoreFormat
 from lance_memory.record.times import Clock, utc_now
+from lance_memory.record.values import text_value
 from lance_memory.storage import (
     Audit,
     ChangeSet,
@@ -119,6 +120,7 @@ class MemoryStore(MemoryView):
             StorageError: the directory cannot be written to.
         """
         uri = absolute(path)
+        text_value("author", author)
         chosen = None if embedder is None else as_embedder(embedder)
         table = _table(uri, create=create, embedder=chosen, storage_options=storage_options)
         store = cls(
@@ -351,11 +353,12 @@ class MemoryStore(MemoryView):
         now = self._moment()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
+            audit = self._audit("unretire", reason)
             rows = self._rows(refs, snapshot)
             _refuse_states(rows, set(State) - {State.RETIRED}, "unretire")
             active = restored(rows, reason=reason, now=now)
             _refuse_taken(snapshot, active, now)
-            return ChangeSet(audit=self._audit("unretire", reason), updates=active)
+            return ChangeSet(audit=audit, updates=active)
 
         return self._write(plan, "unretire")
 
@@ -583,6 +586,8 @@ class MemoryStore(MemoryView):
         Danger: versions older than `clean_older_than` can no longer be read or rolled back to.
         """
         self._whole_store("upkeep")
+        if clean_older_than is not None and clean_older_than < timedelta(0):
+            raise InvalidInputError(f"clean_older_than={clean_older_than}; it cannot be negative")
         extra = {} if vector_index_from is None else {"vector_index_from": vector_index_from}
         return upkeep.optimize(self._table, clean_older_than=clean_older_than, **extra)
 
@@ -611,7 +616,7 @@ class MemoryStore(MemoryView):
             operation=operation,
             at=now,
             actor=self._author,
-            reason=reason,
+            reason=text_value("reason", reason),
             manifest=manifest or {},
             op_id=op_id or new_id(now),
         )

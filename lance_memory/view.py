@@ -30,6 +30,7 @@ from lance_memory.record.query import check_select
 from lance_memory.record.results import Change, Diff, Related, SearchResult, Stats
 from lance_memory.record.rows import EMBEDDING, same_vector, to_memories
 from lance_memory.record.times import Clock, utc
+from lance_memory.record.values import text_value
 from lance_memory.search import Mode, Query, run
 from lance_memory.storage import (
     Branch,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryView"]
 
 _SHOWN = 5
+_LONGEST_NUMBER = 20  # digits of a version; the engine's numbers have 64 bits
 
 
 class MemoryView:
@@ -114,6 +116,8 @@ class MemoryView:
             raise InvalidInputError(
                 f"scoped({', '.join(bad)}) needs names for some of: {', '.join(sorted(known))}"
             )
+        for name, value in levels.items():
+            text_value(name, value)
         other = self._copy()
         other._scope = self._scope.narrowed(**levels)
         return other
@@ -451,7 +455,7 @@ class MemoryView:
         found = self.tags()
         if when in found:
             return found[when]
-        if when.isdecimal():
+        if when.isdecimal() and len(when) < _LONGEST_NUMBER:
             return int(when)
         raise NotFoundError(
             f"there is no tag {when!r}; there are: {', '.join(found) or 'none'} "

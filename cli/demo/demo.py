@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
-import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 from lance_memory import Memory, MemoryStore
+from lmem.main import main as lmem_main
 
 HERE = Path(__file__).resolve().parent
 QUESTIONS = (
@@ -35,20 +37,18 @@ class Demo:
         return self.place / "memory"
 
     def lmem(self, *words: str) -> str:
-        """Show a command, run it, show and return its output."""
+        """Show a command, run it, show and return its output.
+
+        In this process, which spares the engine's start-up each time.
+        """
         print(f"\n$ lmem {' '.join(map(_quoted, words))}", flush=True)
-        done = subprocess.run(  # noqa: S603 (our own command, found beside this interpreter)
-            [str(Path(sys.executable).with_name("lmem")), *words],
-            env={**os.environ, "LMEM_STORE": str(self.store), "LMEM_AUTHOR": "demo"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-        )
-        print(done.stdout, end="", flush=True)
-        if done.returncode:
-            raise DemoFailedError(f"lmem {words[0]} exited with {done.returncode}")
-        return done.stdout
+        shown = io.StringIO()
+        with redirect_stdout(shown), redirect_stderr(shown):
+            code = lmem_main(words)
+        print(shown.getvalue(), end="", flush=True)
+        if code:
+            raise DemoFailedError(f"lmem {words[0]} exited with {code}")
+        return shown.getvalue()
 
     def visible(self) -> set[str]:
         """Ids of what is recalled by default."""
@@ -82,9 +82,9 @@ def remember(demo: Demo) -> set[str]:
     everything = demo.visible()
     step(2, "recall")
     answers = demo.ask()
-    for (_, _, fact), answer in zip(QUESTIONS, answers, strict=True):
+    for (question, _, fact), answer in zip(QUESTIONS, answers, strict=True):
         if fact not in answer:
-            print(f"\n  note: {fact!r} is not among these: repetitions crowd it out")
+            print(f"\n  note: {question} {fact!r} is missing: repetitions crowd it out")
     return everything
 
 
@@ -156,6 +156,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lmem-demo-") as place:
         demo = Demo(Path(place))
         print(f"$ export LMEM_STORE={demo.store} LMEM_AUTHOR=demo")
+        os.environ.update(LMEM_STORE=str(demo.store), LMEM_AUTHOR="demo")
         try:
             before = remember(demo)
             after = consolidate(demo, before)

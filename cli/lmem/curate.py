@@ -42,7 +42,10 @@ def consolidate(
     ] = None,
     show: Show = 20,
 ) -> None:
-    """Turn clusters of alike memories into one each, as one version."""
+    """Turn clusters of memories into one each.
+
+    One version for the whole pass; the sources are hidden, linked and kept.
+    """
     from lance_memory import ConsolidateOptions
 
     options = ConsolidateOptions(
@@ -70,7 +73,11 @@ def apply(
     *,
     show: Show = 20,
 ) -> None:
-    """Carry out a plan that `consolidate --dry-run --plan FILE` saved."""
+    """Carry out a plan that consolidate saved.
+
+    `lmem consolidate --dry-run --plan FILE` saves one. A plan whose memories have been
+    changed since is refused.
+    """
     from lance_memory import ConsolidationPlan
 
     found = ConsolidationPlan.from_json(read_plan(file))
@@ -86,7 +93,10 @@ def optimize(
         typer.Option(metavar="AGE", help="Remove untagged versions older than 30d, 12h, ..."),
     ] = None,
 ) -> None:
-    """Compact, index, and remove old versions if asked. Never changes an answer."""
+    """Compact, index, and remove old versions if asked.
+
+    Never changes an answer.
+    """
     age = None if clean_older_than is None else duration(clean_older_than, "--clean-older-than")
     store = call.open()
     if age is not None or gate.dry_run:

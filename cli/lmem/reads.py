@@ -45,7 +45,10 @@ def list_(
     offset: Annotated[int, typer.Option(help="Skip as many.")] = 0,
     with_embedding: WithEmbedding = False,
 ) -> None:
-    """List memories, oldest first; visible ones unless --state says otherwise."""
+    """List memories, oldest first.
+
+    Visible ones only, unless --state says otherwise.
+    """
     view = call.view(scope, at.at)
     found = view.list(limit=limit, offset=offset, **filters.where())
     if with_embedding:

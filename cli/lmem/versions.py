@@ -75,7 +75,10 @@ def tag(
     *,
     move: Annotated[bool, typer.Option("--move", help="Take it from where it is.")] = False,
 ) -> None:
-    """Name a version, so that clean-up never removes it; without a name, list the tags."""
+    """Name a version, or list the tags.
+
+    Clean-up never removes a version that has a tag.
+    """
     store = call.open()
     if name is None:
         tags = store.tags()
@@ -109,7 +112,10 @@ def branch(
         bool, typer.Option("--delete", help="Remove it, and the versions only it has.")
     ] = False,
 ) -> None:
-    """Start a line of versions of its own; use it with --branch NAME."""
+    """Start a line of versions, or list them.
+
+    Work on it with --branch NAME.
+    """
     if name is None:
         branches(call)
         return
@@ -147,7 +153,10 @@ def checkout(
 
 
 def rollback(call: Call, version: Version, scope: Scoped, gate: Reasoned) -> None:
-    """Make the store what it was at a version; later versions stay readable."""
+    """Make the store what it was at a version.
+
+    Later versions stay readable. With a scope, only that scope goes back.
+    """
     store = call.open(scope)
     _undone(call, store, "rollback", when(version, store), gate)
 
@@ -158,7 +167,7 @@ def revert(
     scope: Scoped,
     gate: Reasoned,
 ) -> None:
-    """Undo what one version changed, and keep everything that came after it."""
+    """Undo one version, and keep what came after it."""
     store = call.open(scope)
     _undone(call, store, "revert", version_or_tag(version), gate)
 

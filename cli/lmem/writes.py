@@ -62,7 +62,7 @@ def upsert(
     *,
     key: Annotated[str, typer.Option(help="The caller's own name for it.")],
 ) -> None:
-    """Store a memory under a key, in the place of the one that has it."""
+    """Store a memory in the place of the one with its key."""
     content = text_given(text)
     _added(call, call.open(scope, create=True).upsert(content, key=key, **given.fields()))
 
@@ -76,7 +76,10 @@ def import_(
         InputFormat | None, typer.Option(help="What the file holds; else its suffix says.")
     ] = None,
 ) -> None:
-    """Store a file of memories as one version: JSONL, JSON, CSV, Parquet or Arrow."""
+    """Store a file of memories.
+
+    JSONL, JSON, CSV, Parquet or Arrow; all of it as one version, or none of it.
+    """
     batch = read_batch(file, input_format)
     store = call.open(scope, create=True)
     with call.out.progress("embedding") as progress, rejected_in(batch):
@@ -118,7 +121,10 @@ def supersede(
     ],
     relation: Annotated[str, typer.Option(help="Name of the edges to them.")] = "consolidates",
 ) -> None:
-    """Put one new memory in the place of others, which are hidden and kept."""
+    """Put one new memory in the place of others.
+
+    They are hidden, linked to it, and kept.
+    """
     text, sources = text_given(successor), _named(refs)
     store = call.open(scope)
     _written(call, store.supersede(sources, text, relation=relation, reason=reason.reason))
@@ -140,7 +146,7 @@ def retire(
 def delete(
     call: Call, scope: Scoped, filters: Filters, gate: Reasoned, *, refs: SomeRefs = None
 ) -> None:
-    """Remove memories from the newest version; earlier versions keep them."""
+    """Remove memories; earlier versions keep them."""
     store = call.open(scope)
     _removed(call, store, _chosen(store, refs, filters), gate, "delete")
 

@@ -30,6 +30,7 @@ _STOP = frozenset(
     them then there these they this those to too up us very was we were what when where which who
     will with would you your yes again also actually note know tell told say said careful exactly
     important thing things one first last once more list sure right repeat remind write down
+    correct
     """.split()  # noqa: SIM905 (a list of words reads better as text)
 )
 

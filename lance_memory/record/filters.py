@@ -18,6 +18,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
+from lance_memory.record.values import text_value
 
 __all__ = ["Filter", "Where", "equals", "is_one_of", "prefixed"]
 
@@ -90,9 +91,9 @@ class Filter:
             scope=within.narrowed(**levels),
             kinds=_members(Kind, given["kinds"]) if "kinds" in given else None,
             states=_states(given.get("states")),
-            tags=tuple(_text("tags", tag) for tag in _several("tags", given.get("tags", ()))),
+            tags=tuple(text_value("tags", tag) for tag in _several("tags", given.get("tags", ()))),
             metadata=_scalars(given.get("metadata", {})),
-            equal={name: _text(name, given[name]) for name in _EQUAL if name in given},
+            equal={name: text_value(name, given[name]) for name in _EQUAL if name in given},
             since=_moment(given.get("since"), "since"),
             until=_moment(given.get("until"), "until"),
             valid_at=_moment(given.get("valid_at"), "valid_at"),
@@ -188,16 +189,10 @@ def _json_texts(value: Scalar) -> list[str]:
 
 
 def _name(level: str, value: object) -> str:
-    text = _text(level, value)
+    text = text_value(level, value)
     if not text:
         raise InvalidInputError(f"{level} is an empty name; leave it out to ask for every {level}")
     return text
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{name} is {value!r}; it takes a text")
-    return value
 
 
 def _several(name: str, value: object) -> Collection[Any]:
@@ -232,6 +227,9 @@ def _scalars(members: object) -> Mapping[str, Scalar]:
     if not isinstance(members, Mapping):
         raise InvalidInputError(f"metadata is {members!r}; it takes a mapping of names to values")
     for name, value in members.items():
+        text_value("metadata name", name)
+        if isinstance(value, str):
+            text_value(f"metadata {name}", value)
         finite = not isinstance(value, float) or math.isfinite(value)
         if not (value is None or isinstance(value, str | int | float)) or not finite:
             raise InvalidInputError(

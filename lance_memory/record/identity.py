@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from array import array
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -14,15 +15,18 @@ def new_ids(count: int, now: datetime) -> list[str]:
     """`count` UUIDv7 texts that sort by time, then by their order in the batch.
 
     Layout of RFC 9562 §5.7 with its methods 3 and 1: 48 bits of Unix milliseconds, 12 bits of
-    the millisecond's fraction, and a random 61-bit start that counts up through the batch.
-    (Python's own uuid.uuid7 comes with 3.14 and takes no clock.)
+    the millisecond's fraction, and in `rand_b` 28 bits that count through the batch, then 34
+    random bits. (Python's own uuid.uuid7 comes with 3.14 and takes no clock.)
     """
     micros = int(now.timestamp() * 1_000_000)
     head = f"{micros // 1000:012x}"
     stem = f"{head[:8]}-{head[8:]}-7{(micros % 1000) * 4096 // 1000:03x}-"
-    start = 0x8000_0000_0000_0000 | secrets.randbits(61)
-    tails = (f"{start + i:016x}" for i in range(count))
-    return [f"{stem}{tail[:4]}-{tail[4:]}" for tail in tails]
+    start = secrets.randbits(27)  # so that two writers of one microsecond differ here too
+    ids = []
+    for i, noise in enumerate(array("Q", secrets.token_bytes(8 * count))):
+        tail = f"{1 << 63 | (start + i) << 34 | noise >> 30:016x}"
+        ids.append(f"{stem}{tail[:4]}-{tail[4:]}")
+    return ids
 
 
 def new_id(now: datetime) -> str:

@@ -77,6 +77,8 @@ def _walk(ahead: Mapping[str, list[tuple[Edge, bool]]], start: str, depth: int) 
     seen = {start}
     frontier = [start]
     for level in range(1, depth + 1):
+        if not frontier:
+            return
         reached: list[str] = []
         for identifier in frontier:
             for edge, forwards in ahead.get(identifier, ()):

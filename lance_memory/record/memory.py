@@ -98,8 +98,9 @@ class Relationship:
 class Memory:
     """One row. Times are timezone-aware UTC; scores are in 0..1; `embedding` is float32 [d].
 
-    `embedding` is None when the row has none, and also where a read did not ask for it
-    (`with_embedding=True` asks). It takes no part in equality.
+    `embedding` is None when the row has none, and also in the answers of `list`, `iter`, `search`
+    and `related`, which leave it out (`get` and a transform's cluster have it). It takes no part
+    in equality.
     """
 
     id: str

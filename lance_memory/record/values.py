@@ -14,7 +14,7 @@ from lance_memory.record.memory import SCOPE_LEVELS, Relationship
 from lance_memory.record.rows import EMBEDDING, relationship_values
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["converted", "json_text", "named"]
+__all__ = ["converted", "json_text", "named", "text_value"]
 
 
 def converted(column: str, values: Sequence[Any]) -> list[Any]:
@@ -42,7 +42,8 @@ def named(rows: Sequence[int]) -> str:
     return f"row{'s' if len(rows) != 1 else ''} {shown}{more}"
 
 
-def _text(name: str, value: Any) -> str:
+def text_value(name: str, value: Any) -> str:
+    """The value, if it is a Unicode text."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{name} is {value!r}; it takes a text")
     try:
@@ -56,7 +57,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _written(name: str, value: Any) -> str:
-    text = _text(name, value)
+    text = text_value(name, value)
     if not text.strip():
         raise InvalidInputError(f"{name} is {text!r}; it takes a text that is not blank")
     return text
@@ -115,7 +116,7 @@ def _edge(name: str, item: Any) -> dict[str, str]:
     return {
         "relation": _written(f"{name}.relation", edge["relation"]),
         "target": _written(f"{name}.target", edge["target"]),
-        "note": _text(f"{name}.note", edge.get("note") or ""),
+        "note": text_value(f"{name}.note", edge.get("note") or ""),
     }
 
 
@@ -141,7 +142,7 @@ _TEXTS = (
 
 _CONVERT: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(_TIMES, _instant),
-    **dict.fromkeys(_TEXTS, _text),
+    **dict.fromkeys(_TEXTS, text_value),
     **dict.fromkeys(("id", "key", "content"), _written),
     "metadata": json_text,
     "tags": _tags,

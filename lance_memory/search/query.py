@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.filters import Filter
+from lance_memory.record.values import text_value
 
 __all__ = ["Mode", "Query"]
 
@@ -99,11 +100,5 @@ def checked_vector(vector: ArrayLike, dimension: int) -> NDArray[np.float32]:
 
 def check_text(text: object) -> None:
     """Refuse a query that is no text, blank, or no Unicode."""
-    if not isinstance(text, str):
-        raise InvalidInputError(f"the query is {text!r}; it takes a text")
-    if not text.strip():
+    if not text_value("the query", text).strip():
         raise InvalidInputError("the query is blank; ask something, or use list()")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError("the query holds a lone surrogate, no Unicode text") from error

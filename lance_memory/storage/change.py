@@ -206,8 +206,9 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
     gone = change.replaced()
     if not gone and not change.seen:
         return [], []
-    located = snapshot.locate([*dict.fromkeys([*gone, *change.seen])])
-    _verify(change, gone, located)
+    fresh = change.inserts["id"].to_pylist() if change.seen and change.inserts else []
+    located = snapshot.locate([*dict.fromkeys([*gone, *change.seen, *fresh])])
+    _verify(change, gone, fresh, located)
     mask = pc.is_in(located.rows["id"], pa.array(gone, pa.string())).to_numpy()
     addresses = located.addresses[mask]
     removed: list[int] = []
@@ -225,10 +226,10 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
     return removed, updated
 
 
-def _verify(change: ChangeSet, gone: list[str], located: Located) -> None:
-    """Refuse the change when a row is not the one that the plan saw."""
+def _verify(change: ChangeSet, gone: list[str], fresh: list[str], located: Located) -> None:
+    """Refuse the change when a row is not the one that the plan saw, or a new id is taken."""
     found = located.fingerprints()
-    bad = [i for i in gone if i not in found]
+    bad = [i for i in gone if i not in found] + [i for i in fresh if i in found]
     bad += [i for i, seen in change.seen.items() if found.get(i) != seen]
     if bad:
         bad = sorted(set(bad))

@@ -60,7 +60,7 @@ items = st.builds(
 filters = st.fixed_dictionaries(
     {},
     optional={
-        "user": st.sampled_from(USERS),
+        "user": st.sampled_from(USERS[1:]),
         "session": st.just("s1"),
         "kinds": st.sampled_from(("episodic", ("semantic", "profile"))),
         "states": st.sampled_from(("any", ("active", "pending"), ("superseded", "retired"))),

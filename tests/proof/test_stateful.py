@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -112,11 +112,13 @@ class Programs(RuleBasedStateMachine):
     def _compared(self, line):
         self.sound = False
         self.sound = False
+        self.sound = False
         expected = whole(line.model.rows)
         for handle in line.handles:
             found = contents(handle)
             assert found == expected, _told(found, expected)
         assert not keys_held_twice(line.model.rows, self.clock.now)
+        self.sound = True
         self.sound = True
         self.sound = True
 
@@ -551,8 +553,9 @@ def _told(found, expected):
     return "\n".join(lines)
 
 
-def _profile(examples, steps):
+def _profile(examples, steps, *more):
     return settings(
+        phases=(Phase.generate, *more),
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
@@ -571,4 +574,4 @@ def test_random_programs_agree_with_the_model():
 @pytest.mark.slow
 def test_long_random_programs_agree_with_the_model():
     """The same for more and longer programs."""
-    run_state_machine_as_test(Programs, settings=_profile(150, 50))
+    run_state_machine_as_test(Programs, settings=_profile(150, 50, Phase.shrink))

@@ -285,6 +285,8 @@ def test_a_query_reads_nothing_but_the_memories_of_the_scope(ana, tmp_path):
         f"SELECT * FROM /* x */ Read_CSV /* y */ ('{tmp_path}/secret.csv')",
         f"WITH m AS (SELECT * FROM read_csv('{tmp_path}/secret.csv')) SELECT * FROM m",
         f"SELECT * FROM '{tmp_path}/secret.csv'",
+        f"SELECT $$'$$ AS q, a FROM read_csv('{tmp_path}/secret.csv')",
+        f"SELECT 1 AS `'`, a FROM read_csv('{tmp_path}/secret.csv')",
         "SELECT * FROM secrets",
     ):
         with pytest.raises(InvalidInputError):

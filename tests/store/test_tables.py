@@ -144,13 +144,13 @@ def test_only_a_select_is_a_query(filled, query):
 @pytest.mark.parametrize(
     "query",
     [
-        "select content from memories where content = 'read_csv(1)'",
-        "SELECT content FROM memories -- read_csv('x')",
+        "SELECT content FROM memories -- a comment",
         "WITH m AS (SELECT * FROM memories) SELECT content FROM m",
         "  (SELECT content FROM memories)",
+        "select content from memories where content = 'read this; scan that (delete)'",
     ],
 )
-def test_a_select_may_speak_of_files_in_its_texts(filled, query):
+def test_a_select_may_be_written_in_many_ways(filled, query):
     assert filled.sql(query).columns == ["content"]
 
 

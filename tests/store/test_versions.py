@@ -461,15 +461,6 @@ def test_a_deleted_memory_that_is_there_again_is_a_conflict(store):
     assert caught.value.ids == ("x",)
 
 
-def test_a_revert_never_makes_the_same_memory_two(store):
-    """C01."""
-    deleting = store.delete(store.add("the same words").id).version
-    store.add("the same words")
-    with pytest.raises(ConflictError):
-        store.revert(deleting)
-    assert contents(store) == ["the same words"]
-
-
 def test_a_version_that_changed_no_memory_cannot_be_reverted(store):
     store.add("a")
     version = store.optimize().version
