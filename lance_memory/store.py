@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, Unpack, overload
@@ -28,11 +28,11 @@ from lance_memory.errors import (
     ScopeError,
     StoreFormatError,
 )
-from lance_memory.ingest import KnownContents, admit, replacement
-from lance_memory.record.filters import Filter, Where, equals, live
+from lance_memory.ingest import KnownContents, admit, refuse_taken, replacement
+from lance_memory.record.filters import Filter, Where
 from lance_memory.record.identity import new_id
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
-from lance_memory.record.memory import SCOPE_LEVELS, Scope, State
+from lance_memory.record.memory import SCOPE_LEVELS, State
 from lance_memory.record.results import (
     AddManyResult,
     AddResult,
@@ -270,7 +270,7 @@ class MemoryStore(MemoryView):
             was, will = to_memories(old)[0], to_memories(new)[0]
             if was == will and same_vector(was.embedding, will.embedding):
                 return ChangeSet(audit=self._audit("update", reason))
-            _refuse_taken(snapshot, new, now)
+            refuse_taken(snapshot, new, now)
             updates = changed(new, {}, now=now)
             return ChangeSet(audit=self._audit("update", reason), updates=updates)
 
@@ -304,7 +304,9 @@ class MemoryStore(MemoryView):
         def plan(snapshot: Snapshot) -> ChangeSet:
             old = self._rows(sources, snapshot)
             _refuse_states(old, {State.SUPERSEDED, State.RETIRED}, "supersede")
-            members = sorted(to_memories(old), key=lambda m: (m.happened_at, m.id))
+            members = sorted(
+                to_memories(old.drop_columns([EMBEDDING])), key=lambda m: (m.happened_at, m.id)
+            )
             row = curate.successor_row(
                 members, derived, identifier=identifier, now=now, relation=relation
             )
@@ -357,7 +359,7 @@ class MemoryStore(MemoryView):
             rows = self._rows(refs, snapshot)
             _refuse_states(rows, set(State) - {State.RETIRED}, "unretire")
             active = restored(rows, reason=reason, now=now)
-            _refuse_taken(snapshot, active, now)
+            refuse_taken(snapshot, active, now)
             return ChangeSet(audit=audit, updates=active)
 
         return self._write(plan, "unretire")
@@ -509,7 +511,7 @@ class MemoryStore(MemoryView):
             found = undo.revert(present, before, after, audit=audit, predicate=self._boundary())
             written = found[0].written()
             if written is not None:
-                _refuse_taken(present, written, audit.at, leaving=found[0].replaced())
+                refuse_taken(present, written, audit.at, leaving=found[0].replaced())
             return found
 
         return self._undone("revert", after.version, back, dry_run=dry_run, reason=reason)
@@ -664,10 +666,8 @@ class MemoryStore(MemoryView):
         if not names:
             raise InvalidInputError("name at least one memory")
         direct = snapshot.by_ids(names, columns=snapshot.schema.names)
-        inside = [
-            self._scope.holds(Scope(**s)) for s in direct.select(list(SCOPE_LEVELS)).to_pylist()
-        ]
-        direct = direct.filter(pa.array(inside, pa.bool_()))
+        for level, value in self._scope.given().items():
+            direct = direct.filter(pa.compute.equal(direct[level], value))
         found = set(direct["id"].to_pylist())
         others = [self._row(name, snapshot) for name in names if name not in found]
         extra = {rows["id"][0].as_py(): rows for rows in others}
@@ -768,30 +768,3 @@ def _refuse_states(rows: pa.Table, states: set[State], action: str) -> None:
             f"{f' (and {len(bad) - 1} more)' if len(bad) > 1 else ''}; nothing was written",
             ids=[i for i, _ in bad],
         )
-
-
-def _refuse_taken(
-    snapshot: Snapshot, rows: pa.Table, now: datetime, *, leaving: Collection[str] = ()
-) -> None:
-    """Refuse rows that would be live with a key that another live memory of their scope has.
-
-    The memories `leaving` do not count: the same change takes their rows away.
-    """
-    taken: set[tuple[str, ...]] = set()
-    names = ["key", *SCOPE_LEVELS]
-    columns = ["id", "state", "expires_at", *names]
-    for row in rows.select(columns).to_pylist():
-        expired = row["expires_at"] is not None and row["expires_at"] <= now
-        if row["key"] is None or row["state"] not in (State.ACTIVE, State.PENDING) or expired:
-            continue
-        same = " AND ".join(equals(name, row[name]) for name in names)
-        holders = snapshot.scan(f"{live(now)} AND {same}", columns=["id"])["id"].to_pylist()
-        others = sorted(set(holders) - {row["id"], *leaving})
-        place = tuple(row[name] for name in names)
-        if others or place in taken:
-            raise ConflictError(
-                f"key {row['key']!r} is held by {others[0] if others else 'two of them'}; nothing "
-                "was written: retire or delete that one first",
-                ids=others,
-            )
-        taken.add(place)

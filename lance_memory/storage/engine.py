@@ -21,6 +21,7 @@ from lance_memory.errors import (
 
 # The engine's own log lines are for its developers; ours go through Python's logging.
 os.environ.setdefault("LANCE_LOG", "error")
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # of index statistics
 
 import lance
 import pyarrow as pa

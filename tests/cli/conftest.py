@@ -54,6 +54,7 @@ def lmem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lmem:
     monkeypatch.setenv("LMEM_STORE", str(tmp_path / "memory"))
     monkeypatch.delenv("LMEM_AUTHOR", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)  # a path taken from a hostile word lands here
 
     def run(*words: object, stdin: str | bytes = b"", terminal: bool = False) -> Done:
         data = stdin.encode() if isinstance(stdin, str) else stdin

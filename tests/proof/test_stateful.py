@@ -129,7 +129,7 @@ class Programs(RuleBasedStateMachine):
     def _ref(self, line, identifier):
         """The memory's key, where that names it alone; else its id."""
         key = line.model.rows[identifier]["key"]
-        named = [r["id"] for r in line.model.visible(self.clock.now) if r["key"] == key]
+        named = [r["id"] for r in line.model.live(self.clock.now) if r["key"] == key]
         return key if key is not None and named == [identifier] else identifier
 
     # -- writes ---------------------------------------------------------------------------

@@ -158,3 +158,28 @@ def test_versions_of_the_future_are_no_old_versions(busy):
     with pytest.raises(InvalidInputError, match="clean_older_than"):
         busy.optimize(clean_older_than=timedelta(days=-1))
     assert busy.stats().versions == before
+
+
+def test_the_past_is_readable_after_upkeep_that_rewrote_indices(store, clock):
+    """pylance 14.0.2 cannot give back the transaction of such a compaction."""
+    ids = store.add_many(f"memory {i}" for i in range(300)).ids
+    store.optimize(vector_index_from=256)
+    for i in range(3):
+        store.add(f"later {i}")
+    store.retire(ids[:100])
+    then, count = store.version, store.count()
+    store.optimize()
+    assert [e.operation for e in store.log()] == ["retire", "add", "add", "add", "add"]
+    assert "compact" in [e.operation for e in store.log(upkeep=True)]
+    assert (store.at(store.version).count(), store.at(clock.now).count()) == (count, count)
+    assert store.stats().versions == store.version
+    assert not store.diff(then)
+
+
+def test_a_revert_of_many_keyed_rows_looks_once(store):
+    """It asked the table once a row."""
+    stored = store.add_many({"content": f"m{i}", "key": f"k{i}"} for i in range(2_100))
+    store.retire(stored.ids)
+    retired = store.version
+    store.revert(retired)
+    assert store.count() == 2_100

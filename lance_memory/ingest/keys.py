@@ -1,0 +1,60 @@
+"""A key is unique among the live memories of a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+import pyarrow as pa
+
+from lance_memory.errors import ConflictError
+from lance_memory.record.filters import is_one_of, live
+from lance_memory.record.memory import SCOPE_LEVELS, State
+from lance_memory.storage import Snapshot
+
+__all__ = ["refuse_taken"]
+
+_MANY_KEYS = 2_000
+"""Beyond as many keys, one pass over the column beats a predicate that lists them."""
+
+
+def refuse_taken(
+    snapshot: Snapshot, rows: pa.Table, now: datetime, *, leaving: Collection[str] = ()
+) -> None:
+    """Refuse rows that would be live with a key that another live memory of their scope has.
+
+    The memories `leaving` do not count: the same change takes their rows away.
+
+    Raises:
+        ConflictError: names the key and the memory that has it.
+    """
+    will = _live_keys(rows, now)
+    keys = sorted({place[0] for place in will.values()})
+    if not keys:
+        return
+    one_of = is_one_of("key", keys) if len(keys) <= _MANY_KEYS else "`key` IS NOT NULL"
+    columns = ["id", "state", "expires_at", "key", *SCOPE_LEVELS]
+    held = snapshot.scan(f"{live(now)} AND {one_of}", columns=columns)
+    gone = {*leaving, *will}
+    places = {i: place for i, place in _live_keys(held, now).items() if i not in gone}
+    holder = {place: identifier for identifier, place in places.items()}
+    for identifier, place in will.items():
+        other = holder.setdefault(place, identifier)
+        if other != identifier:
+            raise ConflictError(
+                f"key {place[0]!r} is held by {other}; nothing was written: "
+                "retire or delete that one first",
+                ids=[other],
+            )
+
+
+def _live_keys(rows: pa.Table, now: datetime) -> dict[str, tuple[str, ...]]:
+    """Id → key and scope, of the rows that are live and have a key."""
+    columns = ["id", "state", "expires_at", "key", *SCOPE_LEVELS]
+    return {
+        row["id"]: tuple(row[name] for name in ("key", *SCOPE_LEVELS))
+        for row in rows.select(columns).to_pylist()
+        if row["key"] is not None
+        and row["state"] in (State.ACTIVE, State.PENDING)
+        and (row["expires_at"] is None or row["expires_at"] > now)
+    }
