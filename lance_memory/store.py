@@ -29,6 +29,7 @@ from lance_memory.errors import (
     StoreFormatError,
 )
 from lance_memory.ingest import KnownContents, admit, refuse_taken, replacement
+from lance_memory.record.compare import differing
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.identity import new_id
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
@@ -47,7 +48,6 @@ from lance_memory.record.rows import (
     patched,
     restored,
     retired,
-    same_vector,
     superseded,
     to_memories,
     valid_vectors,
@@ -175,7 +175,7 @@ class MemoryStore(MemoryView):
             fresh = admit(self._snapshot(), taken, known_contents=contents, now=now).rows
             taken = self._embedded(taken, only=set(fresh["id"].to_pylist()), progress=progress)
         known: Mapping[int, tuple[str, str]] = {}
-        read = 0
+        read = self._snapshot()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             nonlocal known, read, taken
@@ -183,7 +183,7 @@ class MemoryStore(MemoryView):
             if not valid_vectors(admitted.rows).all():  # a twin that was there has gone since
                 taken = self._embedded(taken, only=set(admitted.rows["id"].to_pylist()))
                 admitted = admit(snapshot, taken, known_contents=contents, now=now)
-            known, read = admitted.known, snapshot.version
+            known, read = admitted.known, snapshot
             return ChangeSet(audit=self._audit("add"), inserts=admitted.rows)
 
         _, written = self._table.commit(plan)
@@ -267,8 +267,7 @@ class MemoryStore(MemoryView):
             old = self._row(ref, snapshot)
             merged = {**old.drop_columns(["content_hash"]).to_pylist()[0], **values}
             new = self._take_in([merged], now).rows
-            was, will = to_memories(old)[0], to_memories(new)[0]
-            if was == will and same_vector(was.embedding, will.embedding):
+            if not differing(to_memories(old)[0], to_memories(new)[0]):
                 return ChangeSet(audit=self._audit("update", reason))
             refuse_taken(snapshot, new, now)
             updates = changed(new, {}, now=now)
@@ -427,6 +426,11 @@ class MemoryStore(MemoryView):
         Raises:
             ConflictError: a source was changed while the transform ran; nothing was written.
         """
+        if options is not None and not isinstance(options, ConsolidateOptions):
+            raise InvalidInputError(
+                f"options is {options!r}; it takes ConsolidateOptions (a transform goes into "
+                "transform=)"
+            )
         snapshot = self._snapshot()
         plan = curate.plan_consolidation(
             snapshot,

@@ -24,11 +24,12 @@ from lance_memory.errors import (
     ScopeError,
 )
 from lance_memory.record import filters, lineage
+from lance_memory.record.compare import COLUMNS, differing
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.query import check_select
 from lance_memory.record.results import Change, Diff, Related, SearchResult, Stats
-from lance_memory.record.rows import EMBEDDING, same_vector, to_memories
+from lance_memory.record.rows import EMBEDDING, to_memories
 from lance_memory.record.times import Clock, utc
 from lance_memory.record.values import text_value
 from lance_memory.search import Mode, Query, run
@@ -353,19 +354,21 @@ class MemoryView:
         return history.branches(self._table)
 
     def stats(self) -> Stats:
-        """The store in numbers, within this scope."""
-        snapshot = self._snapshot()
+        """The store in numbers: memories at this version and within this scope.
+
+        Versions, tags, branches and bytes are the whole store's, and of now.
+        """
+        snapshot, moment = self._snapshot(), self._moment()
         columns = ["state", "kind", "user", "session"]
         rows = snapshot.scan(self._boundary(), columns=columns)
-        without = Filter(scope=self._scope, states="any").predicate(self._moment())
-        missing = " AND ".join(filter(None, [without, f"{EMBEDDING} IS NULL"]))
+        missing = filters.all_of(self._boundary(), filters.missing(EMBEDDING))
         return Stats(
             uri=self.uri,
             version=snapshot.version,
-            at=self._moment(),
+            at=moment,
             scope=self._scope,
             rows=len(rows),
-            visible=self.count(),
+            visible=snapshot.count(Filter(scope=self._scope).predicate(moment)),
             by_state=_counts(rows, "state"),
             by_kind=_counts(rows, "kind"),
             users=len(set(rows["user"].to_pylist()) - {""}),
@@ -373,7 +376,7 @@ class MemoryView:
             without_embedding=snapshot.count(missing),
             embedding_model=self._table.format.embedding_model,
             dimension=self._table.format.dimension,
-            versions=sum(1 for entry in history.entries(self._table)),
+            versions=len(history.versions(self._table)),
             tags=self.tags(),
             branches=tuple(branch.name for branch in self.branches()),
             fragments=len(snapshot.fragments),
@@ -427,9 +430,9 @@ class MemoryView:
         inside = self._boundary()
         live = Filter(scope=self._scope, states="live", equal={"key": ref})
         for predicate in (
-            _both(filters.equals("id", ref), inside),
-            live.predicate(self._moment()) or "",
-            _both(filters.prefixed("id", ref), inside),
+            filters.all_of(filters.equals("id", ref), inside),
+            live.predicate(self._moment()),
+            filters.all_of(filters.prefixed("id", ref), inside),
         ):
             rows = snapshot.scan(predicate, columns=snapshot.schema.names)
             if len(rows) == 1:
@@ -443,7 +446,8 @@ class MemoryView:
                 )
         raise NotFoundError(
             f"there is no memory {ref!r} in {self._scope} at version {snapshot.version} of "
-            f"{self.uri}; `lmem list --states any` shows what there is"
+            f"{self.uri}; a key finds the live memory alone, an id one in any state; "
+            "`lmem list --state any` shows them all"
         )
 
     def _resolve(self, when: int | str) -> int:
@@ -496,10 +500,6 @@ class MemoryView:
             )
 
 
-def _both(predicate: str, other: str | None) -> str:
-    return f"{predicate} AND {other}" if other else predicate
-
-
 def _counts(rows: pa.Table, column: str) -> dict[str, int]:
     pairs = rows[column].value_counts().to_pylist()
     return {pair["values"]: pair["counts"] for pair in sorted(pairs, key=lambda p: p["values"])}
@@ -515,8 +515,5 @@ def _bytes(uri: str) -> int:
 
 
 def _change(before: Memory, after: Memory) -> Change:
-    names = [f.name for f in fields(Memory) if f.name not in (EMBEDDING, "revision", "updated_at")]
-    differing = [n for n in names if getattr(before, n) != getattr(after, n)]
-    if not same_vector(before.embedding, after.embedding):
-        differing.append(EMBEDDING)
-    return Change(before=before, after=after, columns=tuple(differing))
+    told = [name for name in COLUMNS if name not in ("revision", "updated_at")]
+    return Change(before=before, after=after, columns=differing(before, after, told))

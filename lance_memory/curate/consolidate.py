@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -162,7 +162,7 @@ def _planned(
     known = [m.embedding for m in members if m.embedding is not None]
     tightness = clustering.cohesion(clustering.unit(np.stack(known))) if known else 0.0
     return ClusterPlan(
-        sources={m.id: (m.revision, m.updated_at) for m in members},
+        sources={m.id: (m.revision, m.updated_at, m.content_hash) for m in members},
         cohesion=round(tightness, 4),
         derived=row,
         reason=reason,
@@ -195,10 +195,4 @@ def _embedded(clusters: Sequence[ClusterPlan], embed: Embed) -> Iterator[Cluster
         if cluster.derived is None:
             yield cluster
         else:
-            row: dict[str, Any] = {**cluster.derived, EMBEDDING: next(vectors)}
-            yield ClusterPlan(
-                sources=cluster.sources,
-                cohesion=cluster.cohesion,
-                derived=row,
-                contents=cluster.contents,
-            )
+            yield replace(cluster, derived={**cluster.derived, EMBEDDING: next(vectors)})

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lance_memory.curate.transform import Derived
+from lance_memory.record.compare import same_json
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Memory
 
 __all__ = ["successor_row"]
@@ -77,5 +78,5 @@ def _common(sources: Sequence[Memory]) -> Mapping[str, Any]:
     return {
         name: value
         for name, value in first.items()
-        if all(name in other and other[name] == value for other in rest)
+        if all(name in other and same_json(other[name], value) for other in rest)
     }

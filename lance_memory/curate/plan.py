@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lance_memory.curate.options import ConsolidateOptions
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.results import WriteResult
+from lance_memory.record.rows import Fingerprint
 from lance_memory.record.times import parse_instant
 
 __all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult"]
@@ -23,16 +24,16 @@ class ClusterPlan:
     """One cluster: its sources as they were read, and the row that takes their place.
 
     Attributes:
-        sources: id → (revision, updated_at) that was read.
+        sources: id → fingerprint (revision, updated_at, content_hash) of the row that was read.
         cohesion: mean cosine over all pairs, -1..1.
         derived: the whole row to insert, by column; None: the cluster is left alone.
         reason: why it is left alone.
         contents: the sources' texts, oldest first, for the reader of the plan.
     """
 
-    sources: Mapping[str, tuple[int, datetime]]
+    sources: Mapping[str, Fingerprint]
     cohesion: float
-    derived: Mapping[str, Any] | None = None
+    derived: Mapping[str, Any] | None = field(default=None, repr=False)
     reason: str = ""
     contents: tuple[str, ...] = ()
 
@@ -67,6 +68,18 @@ class ConsolidationPlan:
     def rows_saved(self) -> int:
         """By how many the number of visible memories falls."""
         return sum(cluster.size - 1 for cluster in self.accepted)
+
+    def __str__(self) -> str:
+        """What would replace what, cluster by cluster, for a person."""
+        considered = f"{self.selected} memories considered at version {self.version}"
+        found = f"{len(self.accepted)} clusters, {len(self.skipped)} skipped"
+        lines = [f"{considered}: {found}, {self.rows_saved} rows saved"]
+        for cluster in self.clusters:
+            lines.append(f"{cluster.size} memories, cohesion {cluster.cohesion:.2f}")
+            lines += [f"  - {content}" for content in cluster.contents]
+            made = cluster.derived and f"=> {cluster.derived['content']}"
+            lines.append(f"  {made or f'left alone: {cluster.reason}'}")
+        return "\n".join(lines)
 
     def manifest(self) -> dict[str, Any]:
         """What rides in the commit."""
@@ -144,7 +157,10 @@ def _document(text: str) -> dict[str, Any]:
 
 def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
     return {
-        "sources": {i: [revision, at.isoformat()] for i, (revision, at) in cluster.sources.items()},
+        "sources": {
+            i: [revision, at.isoformat(), content]
+            for i, (revision, at, content) in cluster.sources.items()
+        },
         "size": cluster.size,
         "cohesion": cluster.cohesion,
         "derived": cluster.derived,
@@ -155,13 +171,16 @@ def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
 
 def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
     seen = {
-        identifier: (int(revision), datetime.fromisoformat(at))
-        for identifier, (revision, at) in values["sources"].items()
+        identifier: (int(revision), parse_instant(at, "a source's time"), str(content))
+        for identifier, (revision, at, content) in values["sources"].items()
     }
+    derived = values["derived"]
+    if derived is not None and not {"id", "content"} <= derived.keys():
+        raise InvalidInputError("the plan has a derived memory without an id or a content")
     return ClusterPlan(
         sources=seen,
         cohesion=float(values["cohesion"]),
-        derived=values["derived"],
+        derived=derived,
         reason=values["reason"],
         contents=tuple(values["contents"]),
     )

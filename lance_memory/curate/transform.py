@@ -10,6 +10,7 @@ import numpy as np
 
 from lance_memory.curate.cluster import unit
 from lance_memory.curate.facts import content_words, joined, salient, sentences
+from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import Kind, Memory
 
 __all__ = ["Derived", "Transform", "keep_distinct"]
@@ -29,6 +30,12 @@ class Derived:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     importance: float | None = None
     confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tags, str) or not isinstance(self.tags, Sequence):
+            raise InvalidInputError(f"tags is {self.tags!r}; it takes a list of texts")
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidInputError(f"metadata is {self.metadata!r}; it takes a mapping")
 
 
 Transform: TypeAlias = Callable[[Sequence[Memory]], "Derived | str | None"]

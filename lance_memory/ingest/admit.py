@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lance_memory.errors import ConflictError
 from lance_memory.ingest.known import KnownContents
-from lance_memory.record.filters import is_one_of
+from lance_memory.record.filters import any_of, is_one_of
 from lance_memory.record.intake import Taken
 from lance_memory.record.memory import SCOPE_LEVELS, State
 from lance_memory.record.rows import one_array
@@ -86,7 +86,7 @@ def _candidates(snapshot: Snapshot, taken: Taken) -> list[Row]:
     wanted = {name: one_array(rows[name].drop_null()) for name in names}
     if len(rows) <= _FEW:
         parts = [is_one_of(n, values.to_pylist()) for n, values in wanted.items() if len(values)]
-        few: list[Row] = snapshot.scan(" OR ".join(parts), columns=columns).to_pylist()
+        few: list[Row] = snapshot.scan(any_of(*parts), columns=columns).to_pylist()
         return few
     found: list[Row] = []
     for batch in snapshot.batches(None, columns=columns, batch_size=65_536):
@@ -117,9 +117,14 @@ class _Register:
         if self._live(row):
             if row["key"] is not None:
                 self._by_key.setdefault(_key(row), row)
-            self._by_content.setdefault(_content(row), row)
+            self._add_content(row)
         elif row["event_at"] is not None and row["state"] == State.SUPERSEDED:
-            self._by_content.setdefault(_content(row), row)
+            self._add_content(row)
+
+    def _add_content(self, row: Row) -> None:
+        """One without a key is the same as any; one with a key only as those with that key."""
+        for key in {None, row["key"]}:
+            self._by_content.setdefault((key, *_content(row)), row)
 
     def find(self, row: Row) -> tuple[str, str] | None:
         same = self._by_id.get(row["id"])
@@ -135,9 +140,7 @@ class _Register:
             same = self._by_key.get(_key(row))
             if same is not None:
                 return same["id"], "a live memory with this key is there"
-        same = self._by_content.get(_content(row))
-        if same and row["key"] is not None and same["key"] != row["key"]:
-            return None  # the caller tells them apart
+        same = self._by_content.get((row["key"], *_content(row)))
         return (same["id"], f"the same content is there ({same['state']})") if same else None
 
     def _live(self, row: Row) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from lance_memory.errors import ConflictError
-from lance_memory.record.filters import is_one_of, live
+from lance_memory.record.filters import all_of, is_one_of, live, present
 from lance_memory.record.memory import SCOPE_LEVELS, State
 from lance_memory.storage import Snapshot
 
@@ -32,9 +32,9 @@ def refuse_taken(
     keys = sorted({place[0] for place in will.values()})
     if not keys:
         return
-    one_of = is_one_of("key", keys) if len(keys) <= _MANY_KEYS else "`key` IS NOT NULL"
+    one_of = is_one_of("key", keys) if len(keys) <= _MANY_KEYS else present("key")
     columns = ["id", "state", "expires_at", "key", *SCOPE_LEVELS]
-    held = snapshot.scan(f"{live(now)} AND {one_of}", columns=columns)
+    held = snapshot.scan(all_of(live(now), one_of), columns=columns)
     gone = {*leaving, *will}
     places = {i: place for i, place in _live_keys(held, now).items() if i not in gone}
     holder = {place: identifier for identifier, place in places.items()}

@@ -30,7 +30,7 @@ class KnownContents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked = 0
+        self._adds = 0
         self._fragments: set[int] = set()
         self._sorted = np.empty(0, dtype=np.uint64)
         self._recent: set[int] = set()
@@ -38,8 +38,7 @@ class KnownContents:
     def may_hold(self, snapshot: Snapshot, rows: pa.Table) -> bool:
         """Whether the table may hold one of the rows' contents. False is certain."""
         with self._lock:
-            self._asked += 1
-            if self._asked <= _WARM_UP:
+            if self._adds < _WARM_UP:
                 return True
             self._refresh(snapshot)
             wanted = _words(rows)
@@ -49,15 +48,17 @@ class KnownContents:
                 return bool(len(self._sorted) and (self._sorted[places] == wanted).any())
             return True
 
-    def learn(self, rows: pa.Table, *, read: int, written: Snapshot) -> None:
+    def learn(self, rows: pa.Table, *, read: Snapshot, written: Snapshot) -> None:
         """Take note of rows that this handle committed, so that they need not be read back.
 
-        Holds only where nobody committed between the version `read` and the one `written`.
+        Where somebody committed between `read` and `written`, whose fragments are whose is not
+        known, and the next look reads them.
         """
         with self._lock:
-            if self._asked > _WARM_UP and written.version == read + 1:
+            self._adds += 1
+            if self._adds > _WARM_UP and written.version == read.version + 1:
                 self._recent.update(_words(rows).tolist())
-                self._fragments |= written.fragments.keys()
+                self._fragments |= written.fragments.keys() - read.fragments.keys()
 
     def _refresh(self, snapshot: Snapshot) -> None:
         """Read the hashes of the fragments that are new since the last call."""

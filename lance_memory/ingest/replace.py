@@ -9,9 +9,10 @@ from datetime import datetime
 import pyarrow as pa
 
 from lance_memory.errors import ConflictError
-from lance_memory.record.filters import equals, is_one_of
+from lance_memory.record.compare import differing
+from lance_memory.record.filters import all_of, equals, is_one_of
 from lance_memory.record.memory import SCOPE_LEVELS, Relationship, State
-from lance_memory.record.rows import EMBEDDING, patched, relationship_values, to_memories
+from lance_memory.record.rows import patched, relationship_values, to_memories
 from lance_memory.storage import Snapshot
 
 __all__ = ["Replacement", "replacement"]
@@ -42,7 +43,7 @@ def replacement(
     values = row.select(["key", *SCOPE_LEVELS]).to_pylist()[0]
     same = [equals(name, value) for name, value in values.items()]
     open_states = is_one_of("state", (State.ACTIVE, State.PENDING, State.CONTRADICTED))
-    old = snapshot.scan(" AND ".join([*same, open_states]), columns=snapshot.schema.names)
+    old = snapshot.scan(all_of(*same, open_states), columns=snapshot.schema.names)
     if len(old) == 1 and _agree(old, row, given, now):
         return Replacement(row=row.slice(0, 0), old=old.slice(0, 0), known=old["id"][0].as_py())
     if "id" in given and len(snapshot.by_ids(row["id"].to_pylist(), columns=["id"])):
@@ -62,5 +63,4 @@ def _agree(old: pa.Table, row: pa.Table, given: AbstractSet[str], now: datetime)
     one, other = to_memories(old)[0], to_memories(row)[0]
     if one.expires_at is not None and one.expires_at <= now:
         return False
-    told = (given | {"content", "state"}) - {EMBEDDING}
-    return all(getattr(one, name) == getattr(other, name) for name in told)
+    return not differing(one, other, given | {"content", "state"})

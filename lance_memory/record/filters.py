@@ -20,7 +20,19 @@ from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
 
-__all__ = ["Filter", "Where", "equals", "is_one_of", "prefixed"]
+__all__ = [
+    "Filter",
+    "Where",
+    "all_of",
+    "any_of",
+    "equals",
+    "is_one_of",
+    "live",
+    "missing",
+    "prefixed",
+    "present",
+    "visible",
+]
 
 Scalar = str | int | float | bool | None
 _E = TypeVar("_E", Kind, State)
@@ -120,9 +132,29 @@ class Filter:
             parts.append(f"coalesce(event_at, created_at) < {_instant(self.until)}")
         if self.valid_at is not None:
             at = _instant(self.valid_at)
-            parts.append(f"(valid_from IS NULL OR valid_from <= {at})")
-            parts.append(f"(valid_to IS NULL OR valid_to > {at})")
-        return " AND ".join(parts) if parts else None
+            parts.append(any_of(missing("valid_from"), f"valid_from <= {at}"))
+            parts.append(any_of(missing("valid_to"), f"valid_to > {at}"))
+        return all_of(*parts)
+
+
+def all_of(*predicates: str | None) -> str | None:
+    """All of them hold; None, which every row passes, adds nothing."""
+    return " AND ".join(p for p in predicates if p) or None
+
+
+def any_of(*predicates: str) -> str:
+    """One of them holds."""
+    return f"({' OR '.join(predicates)})" if predicates else _NO_ROW
+
+
+def missing(column: str) -> str:
+    """`column` has no value."""
+    return f"`{column}` IS NULL"
+
+
+def present(column: str) -> str:
+    """`column` has a value."""
+    return f"`{column}` IS NOT NULL"
 
 
 def visible(moment: datetime) -> str:
@@ -136,7 +168,7 @@ def live(moment: datetime) -> str:
 
 
 def _unexpired(moment: datetime) -> str:
-    return f"(expires_at IS NULL OR expires_at > {_instant(moment)})"
+    return any_of(missing("expires_at"), f"expires_at > {_instant(moment)}")
 
 
 def equals(column: str, value: str) -> str:

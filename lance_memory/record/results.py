@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from lance_memory.record.memory import Memory, Scope
 
@@ -96,7 +95,7 @@ class Hit:
             f"cosine {self.similarity:.3f}" if self.similarity is not None else "not by vector",
             f"BM25 {self.words:.2f}" if self.words is not None else "not by words",
         ]
-        return f"score {self.score:.3f} = " + " + ".join(parts)
+        return f"score {self.score:.3f} from {', '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ class SearchResult:
     hits: tuple[Hit, ...]
     degraded: Mapping[str, str] = field(default_factory=dict)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
     def __len__(self) -> int:

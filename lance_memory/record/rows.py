@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from lance_memory.record.memory import Kind, Memory, Relationship, State
 
 __all__ = [
     "EMBEDDING",
+    "FINGERPRINT",
+    "Fingerprint",
     "changed",
     "embeddings",
     "one_array",
@@ -27,13 +29,18 @@ __all__ = [
     "repeated",
     "restored",
     "retired",
-    "same_vector",
     "superseded",
     "to_memories",
     "vector_array",
 ]
 
 EMBEDDING = "embedding"
+
+FINGERPRINT = ("revision", "updated_at", "content_hash")
+"""The columns that name one content of a row for good. A revision alone does not: after a rollback
+the same number is given again; the hash tells them apart should a clock stand still."""
+
+Fingerprint: TypeAlias = tuple[int, datetime, str]
 
 
 def to_memories(rows: pa.Table) -> list[Memory]:
@@ -65,13 +72,6 @@ def embeddings(rows: pa.Table) -> NDArray[np.float32]:
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     filled[valid] = column.drop_null().flatten().to_numpy().reshape(-1, dimension)
     return filled
-
-
-def same_vector(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> bool:
-    """Whether two embeddings, or their absence, are equal."""
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other))
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

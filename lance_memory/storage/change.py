@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
+from lance_memory.record.rows import Fingerprint
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Located, Snapshot
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "ChangeSet", "Seen", "commit"]
 
-Seen = Mapping[str, tuple[int, datetime]]
-"""id → (revision, updated_at) as a plan saw it."""
+Seen = Mapping[str, Fingerprint]
+"""id → fingerprint of the row that a plan saw."""
 
 _ATTEMPTS = 40
 _MAX_SCOPES = 64

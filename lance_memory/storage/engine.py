@@ -43,6 +43,7 @@ _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...],
         "no permission to write there; nothing was written",
     ),
     (NotFoundError, (), ("ref not found",), "no such tag or branch"),
+    (ConflictError, (), ("commit conflict",), "another writer was faster; try again"),
     (
         ConflictError,
         (),
@@ -60,11 +61,13 @@ _GONE = ("not found", "no such file")
 
 
 @contextmanager
-def translated(action: str) -> Iterator[None]:
+def translated(action: str, *, absent: type[LanceMemoryError] = StorageError) -> Iterator[None]:
     """Run engine calls; their failures come out as the package's own errors.
 
     Args:
         action: what was asked, as in "open /data/store"; it opens the message.
+        absent: what a missing file means: a damaged or cleaned-up store, unless the caller asks
+            for something that may not be there (`NotFoundError`).
 
     Raises:
         NotFoundError, InvalidInputError, ConflictError, StorageError: see `errors`.
@@ -75,17 +78,20 @@ def translated(action: str) -> Iterator[None]:
     except (LanceMemoryError, CommitConflictError):
         raise
     except (OSError, ValueError, RuntimeError, NotImplementedError, pa.ArrowException) as error:
-        raise _translation(action, error) from error
+        raise _translation(action, error, absent) from error
 
 
-def _translation(action: str, error: Exception) -> LanceMemoryError:
+def _translation(action: str, error: Exception, absent: type[LanceMemoryError]) -> LanceMemoryError:
     text = str(error).lower()
     code = getattr(error, "errno", None)
     for kind, codes, signs, meaning in _MEANINGS:
         if code in codes or any(sign in text for sign in signs):
             return kind(f"could not {action}: {meaning}")
     if any(sign in text for sign in _GONE):
-        return NotFoundError(f"could not {action}: not found; {_short(error)}")
+        return absent(
+            f"could not {action}: not found; a file is missing: the version was cleaned up, or the "
+            f"store is damaged ({_short(error)})"
+        )
     return StorageError(f"could not {action}: the engine says: {_short(error)}")
 
 

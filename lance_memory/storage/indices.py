@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Snapshot
@@ -32,7 +33,6 @@ _SCALAR_INDICES = {
     "id": "BTREE",
     "key": "BTREE",
     "content_hash": "BTREE",
-    "superseded_by": "BTREE",
     "state": "BITMAP",
     "kind": "BITMAP",
     "tenant": "BTREE",
@@ -67,7 +67,7 @@ def create_missing(snapshot: Snapshot, *, vector_index_from: int) -> list[str]:
     Returns:
         The names of the indices built, committed together as one version.
     """
-    present = _names(snapshot)
+    names = _names(snapshot)
     dataset = snapshot.dataset
     fragments = list(snapshot.fragments)
     if not fragments:
@@ -75,14 +75,14 @@ def create_missing(snapshot: Snapshot, *, vector_index_from: int) -> list[str]:
     built: list[Index] = []
     with translated("build indices"):
         for column, kind in _SCALAR_INDICES.items():
-            if f"{column}_idx" not in present:
+            if f"{column}_idx" not in names:
                 built.append(
                     dataset.create_index_uncommitted(
                         column, kind, name=f"{column}_idx", fragment_ids=fragments
                     )
                 )
-        vectors = dataset.count_rows(f"{EMBEDDING} IS NOT NULL")
-        if VECTOR_INDEX not in present and vectors >= vector_index_from:
+        vectors = dataset.count_rows(present(EMBEDDING))
+        if VECTOR_INDEX not in names and vectors >= vector_index_from:
             built.append(_vector_index(snapshot, fragments, vectors))
         if built:
             _commit_indices(snapshot, built)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_memory.record.filters import is_one_of
-from lance_memory.record.rows import EMBEDDING
+from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
 from lance_memory.storage.engine import lance, translated
 
 __all__ = ["Located", "Snapshot"]
@@ -35,10 +35,10 @@ class Located:
     rows: pa.Table
     addresses: NDArray[np.uint64]
 
-    def fingerprints(self) -> dict[str, tuple[int, datetime]]:
-        """Id → (revision, updated_at): together they name one content for good."""
-        columns = (self.rows[name].to_pylist() for name in ("id", "revision", "updated_at"))
-        return {i: (revision, at) for i, revision, at in zip(*columns, strict=True)}
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """Id → what names one content of the row for good."""
+        identity, *columns = (self.rows[name].to_pylist() for name in ("id", *FINGERPRINT))
+        return dict(zip(identity, zip(*columns, strict=True), strict=True))
 
 
 class Snapshot:
@@ -124,7 +124,7 @@ class Snapshot:
 
     def locate(self, ids: Collection[str]) -> Located:
         """Where the rows with these ids lie, and which revision of them."""
-        names = ["id", "revision", "updated_at"]
+        names = ["id", *FINGERPRINT]
         few = len(ids) <= _LIST_LIMIT
         with translated(f"read version {self.version}"):
             rows = self.dataset.to_table(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from lance_memory.errors import ConflictError, NotFoundError, StorageError, StoreFormatError
+from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit
@@ -55,7 +55,7 @@ class Table:
         options = dict(storage_options) if storage_options else None
         refuse_other_things(uri)
         try:
-            with translated(f"open {uri}"):
+            with translated(f"open {uri}", absent=NotFoundError):
                 dataset = lance.dataset(_table_uri(uri), storage_options=options)
         except NotFoundError as error:
             raise NotFoundError(
@@ -88,8 +88,6 @@ class Table:
                 )
         except ConflictError:
             return cls.open(uri, storage_options=options)
-        except NotFoundError as error:
-            raise StorageError(f"could not create {uri}: its place cannot be written to") from error
         return cls(dataset, uri=uri, storage_options=options)
 
     def ensure_text_index(self) -> None:
@@ -117,7 +115,7 @@ class Table:
         if not 0 < version < 2**63:  # the engine takes unsigned 64-bit numbers
             raise self._unknown(version)
         try:
-            with translated(f"open version {version} of {self.uri}"):
+            with translated(f"open version {version} of {self.uri}", absent=NotFoundError):
                 return Snapshot(self._newest.dataset.checkout_version((self._branch_ref, version)))
         except NotFoundError as error:
             raise self._unknown(version) from error
@@ -142,7 +140,7 @@ class Table:
             NotFoundError: no such branch.
         """
         ref = None if name == _MAIN else name
-        with translated(f"open branch {name!r} of {self.uri}"):
+        with translated(f"open branch {name!r} of {self.uri}", absent=NotFoundError):
             dataset = self._newest.dataset.checkout_version((ref, None))
         return Table(dataset, uri=self.uri, branch=name, storage_options=self.storage_options)
 

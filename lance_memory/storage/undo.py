@@ -61,10 +61,16 @@ def _refuse_changed_since(present: Snapshot, after: Snapshot, found: Comparison)
 
 def _inverse(present: Snapshot, target: Snapshot, found: Comparison, *, audit: Audit) -> ChangeSet:
     columns = target.schema.names
+    taken = present.by_ids(found.removed, columns=["id"])["id"].to_pylist()
+    if taken:  # ids are the whole table's, and the comparison may be of one scope
+        raise ConflictError(
+            f"could not {audit.operation}: {len(taken)} of the ids that would come back are taken "
+            f"outside this scope ({', '.join(taken[:3])}); nothing was written",
+            ids=taken,
+        )
     return ChangeSet(
         audit=audit,
         inserts=target.by_ids(found.removed, columns=columns),
         updates=target.by_ids(found.updated, columns=columns),
         deletes=present.by_ids(found.inserted, columns=["id", *SCOPE_LEVELS]),
-        seen=present.locate([*found.updated, *found.inserted]).fingerprints(),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lance_memory.errors import ConflictError
 from lance_memory.storage import indices
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from lance_memory.storage.table import Table
 
 __all__ = ["UpkeepResult", "optimize"]
+
+T = TypeVar("T")
+_ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +52,11 @@ def optimize(
             run it again.
     """
     before = _fragments(table)
-    try:
-        _compact(table)
-        built = indices.create_missing(table.latest(), vector_index_from=vector_index_from)
-        _fold(table)
-    except CommitConflictError as error:
-        raise ConflictError("upkeep was overtaken by a writer; run it again") from error
+    _undisturbed(lambda: _compact(table))
+    built = _undisturbed(
+        lambda: indices.create_missing(table.latest(), vector_index_from=vector_index_from)
+    )
+    _undisturbed(lambda: _fold(table))
     versions, freed = _clean(table, clean_older_than)
     return UpkeepResult(
         version=table.latest().version,
@@ -63,6 +68,18 @@ def optimize(
     )
 
 
+def _undisturbed(step: Callable[[], T]) -> T:
+    """Run a step again while writers keep changing what it works on; a few times."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return step()
+        except (CommitConflictError, ConflictError):
+            time.sleep(random.uniform(0, 0.01 * 2**attempt))
+    raise ConflictError(
+        f"upkeep was overtaken by writers {_ATTEMPTS} times; nothing is lost: run it again"
+    )
+
+
 def _fragments(table: Table) -> int:
     return len(table.latest().fragments)
 
@@ -70,8 +87,13 @@ def _fragments(table: Table) -> int:
 def _compact(table: Table) -> None:
     with translated("compact"):
         dataset = table.at(table.latest().version).dataset
+        # Of an index whose files are another branch's or store's, pylance 14.0.2 writes the
+        # remapped copy here and goes on looking for it there: nothing could be read any more.
+        segments = [part for index in dataset.describe_indices() for part in index.segments]
         dataset.optimize.compact_files(
-            materialize_deletions=True, materialize_deletions_threshold=0.1
+            materialize_deletions=True,
+            materialize_deletions_threshold=0.1,
+            defer_index_remap=any(part.base_id is not None for part in segments),
         )
 
 

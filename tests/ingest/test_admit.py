@@ -105,3 +105,20 @@ def test_after_a_rollback_what_went_can_be_added_and_what_came_back_is_known(sto
     assert store.add("late").outcome == "stored"
     assert store.add("m0").outcome == "already_there"
     assert store.count() == 7
+
+
+def test_a_handle_that_wrote_beside_a_rival_still_knows_what_the_rival_stored(store, reopen):
+    """It once took the rival's fragments for read."""
+    store.add_many(f"warm {i}" for i in range(6))
+    for i in range(6):
+        store.add(f"one {i}")
+    reopen(store.uri).add("said by a rival")
+    store.add("keyed", key="k")
+    assert store.add("said by a rival").outcome == "already_there"
+    assert store.count() == 14
+
+
+def test_metadata_that_changes_from_0_to_false_has_changed(store):
+    stored = store.add("a", metadata={"n": 0})
+    assert store.update(stored.id, metadata={"n": False}).updated == 1
+    assert store.get(stored.id).metadata == {"n": False}

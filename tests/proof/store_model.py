@@ -85,7 +85,7 @@ class Model:
     def same_memories(self, row, rows, now):
         """Ids of the rows that are the memory `row`: it is then not stored a second time."""
         by_id = [r for r in rows if r["id"] == row["id"]]
-        if by_id and by_id[0]["content"] != row["content"]:
+        if by_id and not _is(by_id[0], row, "content", *SCOPE):
             raise ConflictError("the id is taken")
         live = self.live(now, rows)
         by_key = [r for r in live if row["key"] is not None and _is(r, row, "key", *SCOPE)]

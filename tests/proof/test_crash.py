@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -99,7 +100,7 @@ class Killed:
         while True:
             step, plan = self.step(), None
             try:
-                print(json.dumps(step), file=process.stdin, flush=True)
+                os.write(process.stdin.fileno(), json.dumps(step).encode() + b"\n")
             except BrokenPipeError:
                 return step, None
             for line in process.stdout:

@@ -553,9 +553,10 @@ def _told(found, expected):
     return "\n".join(lines)
 
 
-def _profile(examples, steps, *more):
+def _profile(examples, steps):
+    """Fixed programs, not shrunk: shrinking takes longer than the whole test. The report has them."""
     return settings(
-        phases=(Phase.generate, *more),
+        phases=(Phase.generate,),
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
@@ -574,4 +575,4 @@ def test_random_programs_agree_with_the_model():
 @pytest.mark.slow
 def test_long_random_programs_agree_with_the_model():
     """The same for more and longer programs."""
-    run_state_machine_as_test(Programs, settings=_profile(150, 50, Phase.shrink))
+    run_state_machine_as_test(Programs, settings=_profile(150, 50))

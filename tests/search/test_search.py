@@ -62,7 +62,7 @@ def test_a_result_says_where_how_and_why(kitchen):
     assert -1 <= best.similarity <= 1
     assert best.words > 0
     assert best.explain() == (
-        f"score {best.score:.3f} = cosine {best.similarity:.3f} + BM25 {best.words:.2f}"
+        f"score {best.score:.3f} from cosine {best.similarity:.3f}, BM25 {best.words:.2f}"
     )
 
 

@@ -322,3 +322,12 @@ def test_an_id_taken_outside_is_a_conflict(ana):
 def test_a_relationship_to_outside_may_be_written_but_not_followed(ana):
     stored = ana.add("x", relationships=[Relationship(relation="about", target="id-bob")])
     assert ana.related(stored.id) == []
+
+
+def test_a_scoped_rollback_never_brings_back_an_id_that_another_scope_has(store):
+    first = store.add("mine", id="x", user="a").version
+    store.delete("x")
+    store.add("theirs", id="x", user="b")
+    with pytest.raises(ConflictError, match="taken outside this scope"):
+        store.scoped(user="a").rollback(first)
+    assert [m.content for m in store.list(states="any")] == ["theirs"]
