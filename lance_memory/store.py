@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_memory import curate
 from lance_memory.curate import (
@@ -19,21 +19,26 @@ from lance_memory.curate import (
     Derived,
     Transform,
     keep_distinct,
+    retirement,
+    reversal,
+    supersession,
 )
-from lance_memory.embed import CachedEmbedder, Embedder, MiniLM, MissingEmbedder, as_embedder
-from lance_memory.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    ScopeError,
-    StoreFormatError,
+from lance_memory.embed import Embedder, as_embedder, fitting, format_for
+from lance_memory.errors import InvalidInputError, RejectedError, ScopeError
+from lance_memory.ingest import (
+    Addition,
+    KnownContents,
+    Progress,
+    Replacement,
+    check_changes,
+    edited,
+    embedded,
+    replacement,
 )
-from lance_memory.ingest import KnownContents, admit, refuse_taken, replacement
-from lance_memory.record.compare import differing
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.identity import new_id
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
-from lance_memory.record.memory import SCOPE_LEVELS, State
+from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.record.results import (
     AddManyResult,
     AddResult,
@@ -41,19 +46,6 @@ from lance_memory.record.results import (
     RollbackPlan,
     WriteResult,
 )
-from lance_memory.record.rows import (
-    EMBEDDING,
-    changed,
-    embeddings,
-    patched,
-    restored,
-    retired,
-    superseded,
-    to_memories,
-    valid_vectors,
-    vector_array,
-)
-from lance_memory.record.schema import StoreFormat
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.record.values import text_value
 from lance_memory.storage import (
@@ -66,6 +58,9 @@ from lance_memory.storage import (
     UpkeepResult,
     absolute,
     history,
+    indices,
+    refuse_taken,
+    rows_named,
     undo,
     upkeep,
 )
@@ -74,9 +69,6 @@ from lance_memory.view import MemoryView
 __all__ = ["MemoryStore"]
 
 Refs = str | Sequence[str]
-Progress = Callable[[int, int], None]
-_EMBED_CHUNK = 256
-_CHANGEABLE = (Fields.__annotations__.keys() | {"content"}) - {"id", "state", *SCOPE_LEVELS}
 
 
 class MemoryStore(MemoryView):
@@ -87,8 +79,10 @@ class MemoryStore(MemoryView):
     changed meanwhile raises `ConflictError` and writes nothing.
     """
 
-    _author: str = ""
-    _known_contents: KnownContents
+    def __init__(self, table: Table, *, embedder: Embedder, clock: Clock, author: str = "") -> None:
+        super().__init__(table, embedder=embedder, clock=clock)
+        self._author = author
+        self._known_contents = KnownContents()
 
     @classmethod
     def open(
@@ -120,17 +114,18 @@ class MemoryStore(MemoryView):
             StorageError: the directory cannot be written to.
         """
         uri = absolute(path)
-        text_value("author", author)
         chosen = None if embedder is None else as_embedder(embedder)
-        table = _table(uri, create=create, embedder=chosen, storage_options=storage_options)
-        store = cls(
+        if create:
+            table = Table.open_or_create(uri, format_for(chosen), storage_options=storage_options)
+        else:
+            table = Table.open(uri, storage_options=storage_options)
+        table.ensure_text_index()
+        return cls(
             table if branch == "main" else table.on_branch(branch),
-            embedder=CachedEmbedder(_fitting(table, chosen)),
+            embedder=fitting(table.format, chosen, where=uri),
             clock=clock,
+            author=text_value("author", author),
         )
-        store._author = author
-        store._known_contents = KnownContents()
-        return store
 
     # -- add ------------------------------------------------------------------------------
 
@@ -147,12 +142,11 @@ class MemoryStore(MemoryView):
         """
         result = self.add_many([{**fields, "content": content}])
         reason = result.already_there.get(0, "")
-        stored = Outcome.PENDING if fields.get("state") == State.PENDING else Outcome.STORED
         return AddResult(
             uri=self.uri,
             version=result.version,
             id=result.ids[0],
-            outcome=Outcome.ALREADY_THERE if reason else stored,
+            outcome=Outcome.ALREADY_THERE if reason else Outcome.of(fields.get("state")),
             reason=reason,
         )
 
@@ -169,33 +163,19 @@ class MemoryStore(MemoryView):
             ConflictError: an id is taken by another content.
         """
         now = self._moment()
-        taken = self._take_in(memories, now)
-        contents = self._known_contents
-        if not valid_vectors(taken.rows).all():
-            fresh = admit(self._snapshot(), taken, known_contents=contents, now=now).rows
-            taken = self._embedded(taken, only=set(fresh["id"].to_pylist()), progress=progress)
-        known: Mapping[int, tuple[str, str]] = {}
-        read = self._snapshot()
+        addition = Addition(
+            self._take_in(memories, now),
+            embed=self._embed,
+            known_contents=self._known_contents,
+            now=now,
+        )
+        addition.prepare(self._snapshot(), progress)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal known, read, taken
-            admitted = admit(snapshot, taken, known_contents=contents, now=now)
-            if not valid_vectors(admitted.rows).all():  # a twin that was there has gone since
-                taken = self._embedded(taken, only=set(admitted.rows["id"].to_pylist()))
-                admitted = admit(snapshot, taken, known_contents=contents, now=now)
-            known, read = admitted.known, snapshot
-            return ChangeSet(audit=self._audit("add"), inserts=admitted.rows)
+            return ChangeSet(audit=self._audit("add"), inserts=addition.new_rows(snapshot))
 
         _, written = self._table.commit(plan)
-        contents.learn(taken.rows, read=read, written=written)
-        ids = taken.rows["id"].to_pylist()
-        return AddManyResult(
-            uri=self.uri,
-            version=written.version,
-            ids=tuple(known[i][0] if i in known else ids[i] for i in range(len(ids))),
-            stored=len(ids) - len(known),
-            already_there={i: reason for i, (_, reason) in known.items()},
-        )
+        return addition.result(self.uri, written)
 
     def upsert(self, content: str, *, key: str, **fields: Unpack[Details]) -> AddResult:
         """Store a memory under the caller's key, in the place of the one that has it.
@@ -205,31 +185,26 @@ class MemoryStore(MemoryView):
 
         Raises:
             RejectedError: the memory is malformed, or the key is empty.
+            ConflictError: an `id` was given, and it is taken.
+            EmbeddingError: the embedder failed.
         """
         now = self._moment()
-        taken = self._embedded(self._take_in([{**fields, "content": content, "key": key}], now))
-        identifier = taken.rows["id"][0].as_py()
-        if not key:
-            raise InvalidInputError(f"key is {key!r}; an upsert needs one")
-        outcome = Outcome.PENDING if fields.get("state") == State.PENDING else Outcome.STORED
-        known = ""
+        given = {**fields, "content": content, "key": "" if key is None else key}
+        taken = embedded(self._take_in([given], now), self._embed)
+        found: Replacement | None = None
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal known
+            nonlocal found
             found = replacement(snapshot, taken.rows, given=taken.given, now=now)
-            known = found.known
-            return ChangeSet(
-                audit=self._audit("upsert"),
-                inserts=found.row,
-                updates=superseded(found.old, by=identifier, reason="updated", now=now),
-            )
+            return found.change(self._audit("upsert"))
 
         _, written = self._table.commit(plan)
+        known = found.known if found else ""
         return AddResult(
             uri=self.uri,
             version=written.version,
-            id=known or identifier,
-            outcome=Outcome.ALREADY_THERE if known else outcome,
+            id=known or taken.rows["id"][0].as_py(),
+            outcome=Outcome.ALREADY_THERE if known else Outcome.of(fields.get("state")),
             reason="the live memory with this key says so already" if known else "",
         )
 
@@ -253,27 +228,17 @@ class MemoryStore(MemoryView):
             ConflictError: the new key is taken.
         """
         values: dict[str, Any] = {**fields, **({} if content is None else {"content": content})}
-        fixed = sorted(values.keys() - _CHANGEABLE)
-        if fixed or not values:
-            raise InvalidInputError(
-                f"update cannot change {', '.join(fixed)}" if fixed else "update changes nothing"
-            )
+        check_changes(values)
         if content is not None and fields.get("embedding") is None:
-            _require_text(content)
-            values["embedding"] = self._embed([content])[0]
+            values["embedding"] = self._embedding_of(content)
         now = self._moment()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             old = self._row(ref, snapshot)
-            merged = {**old.drop_columns(["content_hash"]).to_pylist()[0], **values}
-            new = self._take_in([merged], now).rows
-            if not differing(to_memories(old)[0], to_memories(new)[0]):
-                return ChangeSet(audit=self._audit("update", reason))
-            refuse_taken(snapshot, new, now)
-            updates = changed(new, {}, now=now)
+            updates = edited(snapshot, old, values, scope=self._scope, now=now)
             return ChangeSet(audit=self._audit("update", reason), updates=updates)
 
-        return self._write(plan, "update")
+        return self._write(plan)
 
     def supersede(
         self,
@@ -295,28 +260,19 @@ class MemoryStore(MemoryView):
             ConflictError: a source is superseded or retired already.
         """
         derived = Derived(content=successor) if isinstance(successor, str) else successor
-        _require_text(derived.content)
-        vector = self._embed([derived.content])[0]
-        now = self._moment()
-        identifier = new_id(now)
+        vector = self._embedding_of(derived.content)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            old = self._rows(sources, snapshot)
-            _refuse_states(old, {State.SUPERSEDED, State.RETIRED}, "supersede")
-            members = sorted(
-                to_memories(old.drop_columns([EMBEDDING])), key=lambda m: (m.happened_at, m.id)
-            )
-            row = curate.successor_row(
-                members, derived, identifier=identifier, now=now, relation=relation
-            )
-            row[EMBEDDING] = vector
-            return ChangeSet(
+            return supersession(
+                self._rows(sources, snapshot),
+                derived,
+                vector=vector,
+                relation=relation,
+                scope=self._scope,
                 audit=self._audit("supersede", reason),
-                inserts=self._take_in([row], now).rows,
-                updates=superseded(old, by=identifier, reason=reason or "superseded", now=now),
             )
 
-        return self._write(plan, "supersede")
+        return self._write(plan)
 
     def retire(
         self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
@@ -333,16 +289,12 @@ class MemoryStore(MemoryView):
             ScopeError: a filter without any scope.
             ConflictError: one of the `refs` is superseded.
         """
-        now = self._moment()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            rows = self._chosen(refs, where, snapshot)
-            _refuse_states(rows, {State.SUPERSEDED}, "retire")
-            rows = rows.filter(_is_not(rows, State.RETIRED))
             audit = self._audit("retire", reason)
-            return ChangeSet(audit=audit, updates=retired(rows, reason=reason, now=now))
+            return retirement(self._chosen(refs, where, snapshot), audit=audit)
 
-        return self._write(plan, "retire")
+        return self._write(plan)
 
     def unretire(self, refs: Refs, *, reason: str = "") -> WriteResult:
         """Make retired memories active again.
@@ -351,17 +303,12 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             ConflictError: a memory is not retired, or its key was given to another since.
         """
-        now = self._moment()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("unretire", reason)
-            rows = self._rows(refs, snapshot)
-            _refuse_states(rows, set(State) - {State.RETIRED}, "unretire")
-            active = restored(rows, reason=reason, now=now)
-            refuse_taken(snapshot, active, now)
-            return ChangeSet(audit=audit, updates=active)
+            return reversal(snapshot, self._rows(refs, snapshot), audit=audit)
 
-        return self._write(plan, "unretire")
+        return self._write(plan)
 
     def delete(
         self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
@@ -379,7 +326,7 @@ class MemoryStore(MemoryView):
             rows = self._chosen(refs, where, snapshot)
             return ChangeSet(audit=self._audit("delete", reason), deletes=rows)
 
-        return self._write(plan, "delete")
+        return self._write(plan)
 
     # -- consolidate ----------------------------------------------------------------------
 
@@ -459,7 +406,7 @@ class MemoryStore(MemoryView):
             self._refuse_outside(change)
             return change
 
-        return self._write(planned, "consolidate")
+        return self._write(planned)
 
     # -- versions -------------------------------------------------------------------------
 
@@ -483,7 +430,7 @@ class MemoryStore(MemoryView):
         Raises:
             NotFoundError: there is no such version, or it was cleaned up.
         """
-        target = self.at(version)._snapshot()
+        target = self._snapshot(self._resolved(version))
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
             return undo.rollback(present, target, audit=audit, predicate=self._boundary())
@@ -508,7 +455,7 @@ class MemoryStore(MemoryView):
             ConflictError: memories it changed were changed again since; `ids` lists them.
             InvalidInputError: the version changed no memories.
         """
-        after = self.at(version)._snapshot()
+        after = self._snapshot(self._resolved(version))
         before = self._table.at(after.version - 1)
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
@@ -529,7 +476,7 @@ class MemoryStore(MemoryView):
             ConflictError: the tag is on another version, and `move` is off.
         """
         self._whole_store("tagging")
-        number = self.version if version is None else self.at(version).version
+        number = self._snapshot(version).version
         history.create_tag(self._table, name, number, move=move)
         return number
 
@@ -549,7 +496,7 @@ class MemoryStore(MemoryView):
             ConflictError: there is a branch of that name.
         """
         self._whole_store("branching")
-        number = self.version if version is None else self.at(version).version
+        number = self._snapshot(version).version
         return self._on(history.create_branch(self._table, name, number))
 
     def delete_branch(self, name: str) -> None:
@@ -576,14 +523,17 @@ class MemoryStore(MemoryView):
             StoreFormatError: `path` holds something else.
         """
         self._whole_store("checkout")
-        number = self.at(version).version
+        number = self._snapshot(self._resolved(version)).version
         uri = absolute(path)
         history.clone(self._table, number, uri)
         options = self._table.storage_options
         return self._on(Table.open(uri, storage_options=options))
 
     def optimize(
-        self, *, clean_older_than: timedelta | None = None, vector_index_from: int | None = None
+        self,
+        *,
+        clean_older_than: timedelta | None = None,
+        vector_index_from: int = indices.VECTOR_INDEX_FROM_ROWS,
     ) -> UpkeepResult:
         """Compact, build and fold the indices, and remove old versions if asked.
 
@@ -594,8 +544,9 @@ class MemoryStore(MemoryView):
         self._whole_store("upkeep")
         if clean_older_than is not None and clean_older_than < timedelta(0):
             raise InvalidInputError(f"clean_older_than={clean_older_than}; it cannot be negative")
-        extra = {} if vector_index_from is None else {"vector_index_from": vector_index_from}
-        return upkeep.optimize(self._table, clean_older_than=clean_older_than, **extra)
+        return upkeep.optimize(
+            self._table, clean_older_than=clean_older_than, vector_index_from=vector_index_from
+        )
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -603,10 +554,14 @@ class MemoryStore(MemoryView):
         return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
 
     def _on(self, table: Table) -> MemoryStore:
-        other = MemoryStore(table, embedder=self._embedder, clock=self._clock)
-        other._author = self._author
-        other._known_contents = KnownContents()
-        return other
+        return MemoryStore(table, embedder=self._embedder, clock=self._clock, author=self._author)
+
+    def _embedding_of(self, content: str) -> NDArray[np.float32]:
+        """The vector of one text that is going to be a memory's."""
+        if not isinstance(content, str) or not content.strip():
+            raise RejectedError(f"content is {content!r}; a memory needs a text that is not blank")
+        vector: NDArray[np.float32] = self._embed([content])[0]
+        return vector
 
     def _audit(
         self,
@@ -627,13 +582,13 @@ class MemoryStore(MemoryView):
             op_id=op_id or new_id(now),
         )
 
-    def _write(self, plan: Plan, operation: str) -> WriteResult:
+    def _write(self, plan: Plan) -> WriteResult:
         change, made = self._table.commit(plan)
         written = [r for r in (change.inserts, change.updates, change.deletes) if r]
         return WriteResult(
             uri=self.uri,
             version=made.version,
-            operation=operation,
+            operation=change.audit.operation,
             ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
             **change.counts(),
         )
@@ -652,7 +607,7 @@ class MemoryStore(MemoryView):
             return self._audit(operation, reason, manifest={"target": target})
 
         if not dry_run:
-            return self._write(lambda present: back(present, audit())[0], operation)
+            return self._write(lambda present: back(present, audit())[0])
         present = self._snapshot()
         _, found = back(present, audit())
         return RollbackPlan(
@@ -665,17 +620,7 @@ class MemoryStore(MemoryView):
         )
 
     def _rows(self, refs: Refs, snapshot: Snapshot) -> pa.Table:
-        """The rows that `refs` name, embeddings included, each once."""
-        names = [refs] if isinstance(refs, str) else list(dict.fromkeys(refs))
-        if not names:
-            raise InvalidInputError("name at least one memory")
-        direct = snapshot.by_ids(names, columns=snapshot.schema.names)
-        for level, value in self._scope.given().items():
-            direct = direct.filter(pa.compute.equal(direct[level], value))
-        found = set(direct["id"].to_pylist())
-        others = [self._row(name, snapshot) for name in names if name not in found]
-        extra = {rows["id"][0].as_py(): rows for rows in others}
-        return pa.concat_tables([direct, *(r for i, r in extra.items() if i not in found)])
+        return rows_named(snapshot, refs, scope=self._scope, moment=self._moment())
 
     def _chosen(self, refs: Refs | None, where: Where, snapshot: Snapshot) -> pa.Table:
         if refs is not None:
@@ -698,77 +643,10 @@ class MemoryStore(MemoryView):
                 "apply it through the handle that made it"
             )
 
-    def _embedded(
-        self, taken: Taken, *, only: set[str] | None = None, progress: Progress | None = None
-    ) -> Taken:
-        """The rows, embedded where they lack a vector (and, with `only`, have one of these ids)."""
-        rows = taken.rows
-        present = valid_vectors(rows)
-        ids, texts = rows["id"].to_pylist(), rows["content"].to_pylist()
-        lacking = [i for i in np.flatnonzero(~present).tolist() if only is None or ids[i] in only]
-        if not lacking:
-            return taken
-        vectors = embeddings(rows)
-        for start in range(0, len(lacking), _EMBED_CHUNK):
-            chunk = lacking[start : start + _EMBED_CHUNK]
-            vectors[chunk] = self._embed([texts[i] for i in chunk])
-            if progress is not None:
-                progress(start + len(chunk), len(lacking))
-        present[lacking] = True
-        rows = patched(rows, {EMBEDDING: vector_array(vectors, valid=present)})
-        return replace(taken, rows=rows)
-
-
-def _table(
-    uri: str,
-    *,
-    create: bool,
-    embedder: Embedder | None,
-    storage_options: Mapping[str, str] | None,
-) -> Table:
-    try:
-        table = Table.open(uri, storage_options=storage_options)
-    except NotFoundError:
-        if not create:
-            raise
-        chosen = embedder or MiniLM()
-        fmt = StoreFormat(embedding_model=chosen.name, dimension=chosen.dimension)
-        table = Table.create(uri, fmt, storage_options=storage_options)
-    table.ensure_text_index()
-    return table
-
-
-def _fitting(table: Table, chosen: Embedder | None) -> Embedder:
-    """The embedder to use on the table, whose vectors are all from one model."""
-    fmt = table.format
-    fits = (fmt.embedding_model, fmt.dimension)
-    embedder = chosen or MiniLM()
-    if (embedder.name, embedder.dimension) == fits:
-        return embedder
-    if chosen is None:
-        return MissingEmbedder(name=fmt.embedding_model, dimension=fmt.dimension)
-    raise StoreFormatError(
-        f"{table.uri} has vectors of the model {fmt.embedding_model!r} ({fmt.dimension} numbers), "
-        f"and the embedder given is {chosen.name!r} ({chosen.dimension}); vectors of two models "
-        "cannot be compared: pass that model's embedder"
-    )
-
-
-def _require_text(content: str) -> None:
-    if not isinstance(content, str) or not content.strip():
-        raise InvalidInputError(f"content is {content!r}; a memory needs a text that is not blank")
-
-
-def _is_not(rows: pa.Table, state: State) -> pa.Array:
-    return pa.compute.not_equal(rows["state"], str(state))
-
-
-def _refuse_states(rows: pa.Table, states: set[State], action: str) -> None:
-    columns = rows["id"].to_pylist(), rows["state"].to_pylist()
-    bad = [(i, state) for i, state in zip(*columns, strict=True) if state in states]
-    if bad:
-        raise ConflictError(
-            f"cannot {action} {bad[0][0]}: it is {bad[0][1]}"
-            f"{f' (and {len(bad) - 1} more)' if len(bad) > 1 else ''}; nothing was written",
-            ids=[i for i, _ in bad],
-        )
+    def _whole_store(self, action: str) -> None:
+        """Refuse what concerns the whole store on a scoped handle."""
+        if self._scope:
+            raise ScopeError(
+                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
+                "use the store's own handle"
+            )

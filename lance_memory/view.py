@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -16,12 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.embed import Embedder, checked
 from lance_memory.errors import (
-    AmbiguousError,
     EmbeddingError,
     InvalidInputError,
     LanceMemoryError,
     NotFoundError,
-    ScopeError,
 )
 from lance_memory.record import filters, lineage
 from lance_memory.record.compare import COLUMNS, differing
@@ -41,6 +40,7 @@ from lance_memory.storage import (
     Table,
     history,
     indices,
+    row_named,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryView"]
 
-_SHOWN = 5
 _LONGEST_NUMBER = 20  # digits of a version; the engine's numbers have 64 bits
 
 
@@ -119,7 +118,7 @@ class MemoryView:
             )
         for name, value in levels.items():
             text_value(name, value)
-        other = self._copy()
+        other = copy.copy(self)
         other._scope = self._scope.narrowed(**levels)
         return other
 
@@ -301,9 +300,9 @@ class MemoryView:
         """
         if isinstance(when, datetime):
             moment = utc(when, "at")
-            pinned = self._table.at(history.version_at(self._table, moment))
+            pinned = self._snapshot(moment)
         else:
-            pinned = self._table.at(self._resolve(when))
+            pinned = self._snapshot(self._resolve(when))
             moment = history.entry(self._table, pinned.version).at
         return MemoryView(
             self._table,
@@ -341,8 +340,7 @@ class MemoryView:
 
         Both name a version, a tag or a moment, and may be in either order.
         """
-        old = self.at(before)._snapshot()
-        new = self._snapshot() if after is None else self.at(after)._snapshot()
+        old, new = self._snapshot(before), self._snapshot(after)
         return self._diff(old, new, history.compare(old, new, self._boundary()))
 
     def tags(self) -> dict[str, int]:
@@ -386,16 +384,16 @@ class MemoryView:
 
     # -- inside ---------------------------------------------------------------------------
 
-    def _snapshot(self) -> Snapshot:
-        return self._pinned or self._table.latest()
+    def _snapshot(self, when: int | str | datetime | None = None) -> Snapshot:
+        """The version that this is about, or the one that `when` names."""
+        if when is None:
+            return self._pinned or self._table.latest()
+        if isinstance(when, datetime):
+            return self._table.at(history.version_at(self._table, utc(when, "at")))
+        return self._table.at(self._resolve(when))
 
     def _moment(self) -> datetime:
         return self._fixed_moment or utc(self._clock(), "clock()")
-
-    def _copy(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
 
     def _predicate(self, where: Where) -> str | None:
         return Filter.of(where, within=self._scope).predicate(self._moment())
@@ -424,31 +422,11 @@ class MemoryView:
         return [str(identifier) for identifier in ordered["id"].to_pylist()]
 
     def _row(self, ref: str, snapshot: Snapshot) -> pa.Table:
-        """The one row that `ref` names, embedding included."""
-        if not isinstance(ref, str) or not ref:
-            raise InvalidInputError(f"a memory is named by its id or key, not by {ref!r}")
-        inside = self._boundary()
-        live = Filter(scope=self._scope, states="live", equal={"key": ref})
-        for predicate in (
-            filters.all_of(filters.equals("id", ref), inside),
-            live.predicate(self._moment()),
-            filters.all_of(filters.prefixed("id", ref), inside),
-        ):
-            rows = snapshot.scan(predicate, columns=snapshot.schema.names)
-            if len(rows) == 1:
-                return rows
-            if len(rows) > 1:
-                ids = sorted(rows["id"].to_pylist())
-                raise AmbiguousError(
-                    f"{ref!r} names {len(ids)} memories: {', '.join(ids[:_SHOWN])}"
-                    f"{', ...' if len(ids) > _SHOWN else ''}; give a full id",
-                    candidates=ids,
-                )
-        raise NotFoundError(
-            f"there is no memory {ref!r} in {self._scope} at version {snapshot.version} of "
-            f"{self.uri}; a key finds the live memory alone, an id one in any state; "
-            "`lmem list --state any` shows them all"
-        )
+        return row_named(snapshot, ref, scope=self._scope, moment=self._moment())
+
+    def _resolved(self, when: int | str | datetime) -> int | datetime:
+        """What names a version, checked: never None, which would be the present."""
+        return utc(when, "at") if isinstance(when, datetime) else self._resolve(when)
 
     def _resolve(self, when: int | str) -> int:
         """The version that a number or a tag names."""
@@ -490,14 +468,6 @@ class MemoryView:
             updated=tuple(_change(before[i], after[i]) for i in found.updated),
             removed=tuple(before[i] for i in found.removed),
         )
-
-    def _whole_store(self, action: str) -> None:
-        """Refuse what concerns the whole store on a scoped handle."""
-        if self._scope:
-            raise ScopeError(
-                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
-                "use the store's own handle"
-            )
 
 
 def _counts(rows: pa.Table, column: str) -> dict[str, int]:

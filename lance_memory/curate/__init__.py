@@ -1,7 +1,7 @@
 """Consolidation: select → cluster → transform → sink."""
 
 from lance_memory.curate.consolidate import change_set, plan_consolidation
-from lance_memory.curate.merge import successor_row
+from lance_memory.curate.lifecycle import retirement, reversal, supersession
 from lance_memory.curate.options import ClusterBy, ConsolidateOptions
 from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan, ConsolidationResult
 from lance_memory.curate.transform import Derived, Transform, keep_distinct
@@ -17,5 +17,7 @@ __all__ = [
     "change_set",
     "keep_distinct",
     "plan_consolidation",
-    "successor_row",
+    "retirement",
+    "reversal",
+    "supersession",
 ]

@@ -6,6 +6,7 @@ Importing this loads numpy and nothing heavier; a model is loaded on its first `
 from __future__ import annotations
 
 from lance_memory.embed.cache import CachedEmbedder
+from lance_memory.embed.fitting import fitting, format_for
 from lance_memory.embed.function import FunctionEmbedder, as_embedder
 from lance_memory.embed.minilm import MiniLM
 from lance_memory.embed.missing import MissingEmbedder
@@ -19,4 +20,6 @@ __all__ = [
     "MissingEmbedder",
     "as_embedder",
     "checked",
+    "fitting",
+    "format_for",
 ]

@@ -1,8 +1,21 @@
-"""From what a caller gives to rows that are new."""
+"""From what a caller gives to rows that are new, or that change."""
 
+from lance_memory.ingest.addition import Addition, Embed, Progress, embedded
 from lance_memory.ingest.admit import Admitted, admit
-from lance_memory.ingest.keys import refuse_taken
+from lance_memory.ingest.edit import check_changes, edited
 from lance_memory.ingest.known import KnownContents
 from lance_memory.ingest.replace import Replacement, replacement
 
-__all__ = ["Admitted", "KnownContents", "Replacement", "admit", "refuse_taken", "replacement"]
+__all__ = [
+    "Addition",
+    "Admitted",
+    "Embed",
+    "KnownContents",
+    "Progress",
+    "Replacement",
+    "admit",
+    "check_changes",
+    "edited",
+    "embedded",
+    "replacement",
+]

@@ -12,8 +12,8 @@ from lance_memory.errors import ConflictError
 from lance_memory.record.compare import differing
 from lance_memory.record.filters import all_of, equals, is_one_of
 from lance_memory.record.memory import SCOPE_LEVELS, Relationship, State
-from lance_memory.record.rows import patched, relationship_values, to_memories
-from lance_memory.storage import Snapshot
+from lance_memory.record.rows import patched, relationship_values, superseded, to_memories
+from lance_memory.storage import Audit, ChangeSet, Snapshot
 
 __all__ = ["Replacement", "replacement"]
 
@@ -27,6 +27,12 @@ class Replacement:
     row: pa.Table
     old: pa.Table
     known: str = ""
+
+    def change(self, audit: Audit) -> ChangeSet:
+        """The new row in, the old ones superseded by it; nothing where it is known."""
+        by = self.row["id"][0].as_py() if self.row else ""
+        old = superseded(self.old, by=by, reason="updated", now=audit.at)
+        return ChangeSet(audit=audit, inserts=self.row, updates=old)
 
 
 def replacement(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from lance_memory.record.memory import Memory, Scope
+from lance_memory.record.memory import Memory, Scope, State
 
 __all__ = [
     "AddManyResult",
@@ -30,6 +30,11 @@ class Outcome(StrEnum):
     STORED = "stored"
     ALREADY_THERE = "already_there"
     PENDING = "pending"
+
+    @classmethod
+    def of(cls, state: State | str | None) -> Outcome:
+        """Of a memory that was stored in this state."""
+        return cls.PENDING if state == State.PENDING else cls.STORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,21 @@ class Table:
             return cls.open(uri, storage_options=options)
         return cls(dataset, uri=uri, storage_options=options)
 
+    @classmethod
+    def open_or_create(
+        cls, uri: str, fmt: StoreFormat, *, storage_options: Mapping[str, str] | None = None
+    ) -> Table:
+        """The store at `uri`, made with the format `fmt` where there is none.
+
+        Raises:
+            StoreFormatError: something else is there.
+            StorageError: it cannot be written to.
+        """
+        try:
+            return cls.open(uri, storage_options=storage_options)
+        except NotFoundError:
+            return cls.create(uri, fmt, storage_options=storage_options)
+
     def ensure_text_index(self) -> None:
         """Make the index that word search needs: in a new store, or where a kill left none."""
         if not indices.has_text_index(self.latest()):

@@ -48,6 +48,8 @@ def test_what_embed_exports() -> None:
         "MissingEmbedder",
         "as_embedder",
         "checked",
+        "fitting",
+        "format_for",
     ]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_memory.errors import ConflictError
 from lance_memory.record.filters import all_of, is_one_of, live, present
 from lance_memory.record.memory import SCOPE_LEVELS, State
-from lance_memory.storage import Snapshot
+from lance_memory.storage.snapshot import Snapshot
 
 __all__ = ["refuse_taken"]
 
