@@ -86,4 +86,4 @@ class EmbeddingError(LanceMemoryError, RuntimeError):
 
 
 class MissingExtraError(LanceMemoryError, ImportError):
-    """An optional dependency is not installed; the message names the extra to install."""
+    """A dependency is not installed; the message names what to install."""

@@ -139,6 +139,7 @@ class MemoryStore(MemoryView):
         Raises:
             RejectedError: the memory is malformed; says what was expected.
             ConflictError: the id is taken by another content.
+            EmbeddingError: the embedder failed; nothing was stored.
         """
         result = self.add_many([{**fields, "content": content}])
         reason = result.already_there.get(0, "")
@@ -161,6 +162,7 @@ class MemoryStore(MemoryView):
         Raises:
             RejectedError: `rows` has the positions of the malformed ones.
             ConflictError: an id is taken by another content.
+            EmbeddingError: the embedder failed; nothing was stored.
         """
         now = self._moment()
         addition = Addition(
@@ -224,8 +226,10 @@ class MemoryStore(MemoryView):
 
         Raises:
             NotFoundError, AmbiguousError: as for `get`.
+            InvalidInputError: a column that does not change by update, or nothing to change.
             RejectedError: a value is malformed.
-            ConflictError: the new key is taken.
+            ConflictError: another live memory of the scope has the key.
+            EmbeddingError: the embedder failed.
         """
         values: dict[str, Any] = {**fields, **({} if content is None else {"content": content})}
         check_changes(values)
@@ -257,7 +261,9 @@ class MemoryStore(MemoryView):
 
         Raises:
             NotFoundError, AmbiguousError: as for `get`.
+            RejectedError: the successor has no text, or is malformed.
             ConflictError: a source is superseded or retired already.
+            EmbeddingError: the embedder failed.
         """
         derived = Derived(content=successor) if isinstance(successor, str) else successor
         vector = self._embedding_of(derived.content)
@@ -287,7 +293,7 @@ class MemoryStore(MemoryView):
         Raises:
             NotFoundError, AmbiguousError: as for `get`.
             ScopeError: a filter without any scope.
-            ConflictError: one of the `refs` is superseded.
+            ConflictError: one of them is superseded.
         """
 
         def plan(snapshot: Snapshot) -> ChangeSet:
@@ -372,6 +378,7 @@ class MemoryStore(MemoryView):
 
         Raises:
             ConflictError: a source was changed while the transform ran; nothing was written.
+            EmbeddingError: the embedder failed on a derived text.
         """
         if options is not None and not isinstance(options, ConsolidateOptions):
             raise InvalidInputError(

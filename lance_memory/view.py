@@ -161,7 +161,7 @@ class MemoryView:
         return [found[identifier] for identifier in page]
 
     def iter(self, *, batch_size: int = 1_000, **where: Unpack[Where]) -> Iterator[Memory]:
-        """The memories that pass, in storage order, a batch in memory at a time.
+        """The memories that pass now, in storage order, a batch in memory at a time.
 
         Raises:
             InvalidInputError: `batch_size` is below 1, or a filter makes no sense.
@@ -172,8 +172,7 @@ class MemoryView:
         batches = snapshot.batches(
             self._predicate(where), columns=snapshot.columns, batch_size=batch_size
         )
-        for batch in batches:
-            yield from to_memories(pa.Table.from_batches([batch]))
+        return (m for batch in batches for m in to_memories(pa.Table.from_batches([batch])))
 
     def count(self, **where: Unpack[Where]) -> int:
         """How many memories pass."""
@@ -264,7 +263,9 @@ class MemoryView:
             raise InvalidInputError(
                 f"no column {', '.join(unknown)}; there are: {', '.join(snapshot.schema.names)}"
             )
-        return snapshot.scan(self._predicate(where), columns=columns or snapshot.schema.names)
+        return snapshot.scan(
+            self._predicate(where), columns=snapshot.schema.names if columns is None else columns
+        )
 
     def to_polars(self) -> pl.LazyFrame:
         """The rows of this scope, every state, as a lazy Polars frame over the table's files."""

@@ -58,7 +58,7 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Float32 [n, 384], row i for text i, of unit length; an empty text has a vector too.
 
-        Raises MissingExtraError when the extra is not installed, EmbeddingError when the
+        Raises MissingExtraError when a dependency is not installed, EmbeddingError when the
         weights are not the known ones; both on the first call.
         """
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)

@@ -71,7 +71,7 @@ class Where(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A checked `Where`. None for kinds or tags asks nothing of them."""
+    """A checked `Where`. `kinds` None asks nothing of them; `live` is `visible` and pending."""
 
     scope: Scope = field(default_factory=Scope)
     kinds: tuple[Kind, ...] | None = None

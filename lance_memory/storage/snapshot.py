@@ -76,7 +76,9 @@ class Snapshot:
         """The rows that pass, in storage order; all columns but the vectors by default."""
         with translated(f"read version {self.version}"):
             return self.dataset.to_table(
-                columns=list(columns or self.columns), filter=predicate, limit=limit
+                columns=self.columns if columns is None else list(columns),
+                filter=predicate,
+                limit=limit,
             )
 
     @cached_property
@@ -113,7 +115,7 @@ class Snapshot:
         if len(ids) <= _LIST_LIMIT:
             return self.scan(is_one_of("id", ids), columns=columns)
         wanted = pa.array(ids, pa.string())
-        names = list(columns or self.columns)
+        names = self.columns if columns is None else list(columns)
         parts = [
             batch.filter(pc.is_in(batch["id"], wanted))
             for batch in self.batches(None, columns=["id", *names], batch_size=8_192)

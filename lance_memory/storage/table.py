@@ -42,7 +42,7 @@ class Table:
         self.format = read_format(self.schema, uri)
         self.storage_options = dict(storage_options) if storage_options else None
         self._newest = Snapshot(dataset)
-        self._writing = threading.RLock()
+        self._writing = threading.RLock()  # an embedder, called from a plan, may write here too
 
     @classmethod
     def open(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Table:
