@@ -5,21 +5,25 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
 
-from lmem.errors import INTERRUPTED, Unconfirmed
+from lmem.errors import INTERRUPTED, Unconfirmed, no_branch
+from lmem.files import remove_store
 from lmem.options import Common, Gate, Scoped, when
 from lmem.output import Format, Output, complain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import MemoryStore, MemoryView
+    from lance_memory import Memory, MemoryStore, MemoryView
+    from lmem.names import Names
 
 __all__ = ["Call", "approved", "command"]
 
@@ -33,6 +37,8 @@ class Call:
         self.common = common
         self.out = Output(common.format or Format.HUMAN)
         self._store: MemoryStore | None = None
+        self._past: MemoryView | None = None
+        self._unmake: Callable[[], None] | None = None
         self._found = 0
 
     def open(self, scope: Scoped | None = None, *, create: bool = False) -> MemoryStore:
@@ -42,9 +48,11 @@ class Call:
         try:
             store = self._opened(create=False)
         except NotFoundError:
-            if not create:
+            if not create or self._branch != "main":
                 raise
+            was_there = Path(self.common.store or "").exists()
             store = self._opened(create=True)
+            self._unmake = partial(remove_store, store.uri, keep_directory=was_there)
             self.out.note(f"made a new store at {store.uri}")
         self._store, self._found = store, store.version
         levels = scope.given() if scope else {}
@@ -53,7 +61,17 @@ class Call:
     def view(self, scope: Scoped | None, at: str | None) -> MemoryView:
         """What a read sees."""
         store = self.open(scope)
-        return store if at is None else store.at(when(at, store))
+        if at is None:
+            return store
+        self._past = self.open().at(when(at, store))
+        return self._past.scoped(**store.scope.given()) if store.scope else self._past
+
+    def names(self, shown: Sequence[Memory]) -> Names:
+        """What a person can type for the memories of one list."""
+        from lmem.names import Names
+
+        whole = (self._store, self._past)
+        return Names(shown, *(view for view in whole if view is not None))
 
     @property
     def draw(self) -> ModuleType:
@@ -71,15 +89,29 @@ class Call:
             return f"interrupted: the store is unchanged, at version {newest}"
         return f"interrupted: version {newest} was made (before: {self._found})"
 
-    def _opened(self, *, create: bool) -> MemoryStore:
-        from lance_memory import MemoryStore
+    def forget_new_store(self) -> None:
+        """Remove the store, if this run has made it and nothing was written to it."""
+        if self._unmake and self._store and self._store.version == self._found:
+            self._unmake()
+            self.out.note(f"removed the new store at {self._store.uri}: nothing was stored")
 
-        return MemoryStore.open(
-            self.common.store or "",
-            create=create,
-            branch=self.common.branch or "main",
-            author=self.common.author or "",
-        )
+    @property
+    def _branch(self) -> str:
+        return self.common.branch or "main"
+
+    def _opened(self, *, create: bool) -> MemoryStore:
+        from lance_memory import MemoryStore, NotFoundError
+
+        path, author = self.common.store or "", self.common.author or ""
+        try:
+            return MemoryStore.open(path, create=create, branch=self._branch, author=author)
+        except NotFoundError:
+            if self._branch == "main":
+                raise
+            main = MemoryStore.open(path, create=False)
+            if any(b.name == self._branch for b in main.branches()):
+                raise
+            raise no_branch(self._branch) from None
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[_F], _F]:
@@ -158,6 +190,7 @@ def _guarded(call: Call, action: Callable[[Call], None]) -> None:
         raise typer.Exit(0) from None
     except BaseException as error:
         if not _interrupted(error):
+            call.forget_new_store()
             raise
         complain(call.interrupted(), label="")
         raise typer.Exit(INTERRUPTED) from None

@@ -13,7 +13,9 @@ from lmem.files import read_plan, save_plan
 from lmem.options import Filters, Gate, Reasoned, Scoped, duration
 
 if TYPE_CHECKING:
-    from lance_memory import ConsolidationPlan, MemoryStore
+    from rich.console import RenderableType
+
+    from lance_memory import ConsolidationPlan, MemoryStore, WriteResult
 
 __all__ = ["register"]
 
@@ -101,7 +103,8 @@ def optimize(
     store = call.open()
     if age is not None or gate.dry_run:
         old = _untagged(store, datetime.now(UTC) - age) if age is not None else []
-        text = f"{len(old)} untagged versions would go: {', '.join(map(str, old)) or 'none'}"
+        sized = call.draw.count(len(old), "untagged version", "untagged versions")
+        text = f"{sized} would go: {', '.join(map(str, old)) or 'none'}"
         agreed = approved(
             call,
             gate,
@@ -141,15 +144,40 @@ def _applied(
             plan=_document(plan),
             human=lambda: call.draw.cluster_plan(plan, show=show),
             quiet=[plan.rows_saved],
-            question=f"put {len(plan.accepted)} memories in the place of their sources?",
+            question=(
+                "put 1 memory in the place of its sources?"
+                if len(plan.accepted) == 1
+                else f"put {len(plan.accepted)} memories in the place of their sources?"
+            ),
         )
         if not agreed:
             return
-    else:
+    elif plan.skipped:
         call.out.preview(lambda: call.draw.cluster_plan(plan, show=show))
-        call.out.note("nothing to consolidate; nothing was written")
-    result = store.apply(plan, reason=gate.reason)
-    call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])
+    result = _committed(store, plan, gate.reason)
+    line = call.draw.line
+
+    def drawn() -> RenderableType:
+        nothing = f"nothing to consolidate in {call.draw.count(plan.selected)}; version "
+        text = f"{nothing}{result.version} stays"
+        found: RenderableType = call.draw.written(result) if plan.accepted else line(text)
+        return found
+
+    call.out.show(result, human=drawn, quiet=[result.version])
+
+
+def _committed(store: MemoryStore, plan: ConsolidationPlan, reason: str) -> WriteResult:
+    from lance_memory import ConflictError
+
+    try:
+        return store.apply(plan, reason=reason)
+    except ConflictError as error:
+        derived = [str(c.derived["id"]) for c in plan.accepted if c.derived]
+        if not derived or not all(map(store.find, derived)):
+            raise
+        raise ConflictError(
+            "the plan was applied already: what it derives is there; nothing was written"
+        ) from error
 
 
 def _document(plan: ConsolidationPlan) -> Any:

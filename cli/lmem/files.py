@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +17,15 @@ from typing import Any
 
 import typer
 
-__all__ = ["Batch", "InputFormat", "read_batch", "read_plan", "rejected_in", "save_plan"]
+__all__ = [
+    "Batch",
+    "InputFormat",
+    "read_batch",
+    "read_plan",
+    "rejected_in",
+    "remove_store",
+    "save_plan",
+]
 
 
 class InputFormat(StrEnum):
@@ -77,10 +87,11 @@ def rejected_in(batch: Batch) -> Iterator[None]:
     try:
         yield
     except RejectedError as error:
-        if not batch.lines or not error.rows:
-            raise
-        place = f"{batch.source} line {batch.lines[error.rows[0]]}"
-        raise RejectedError(f"{place}: {error}; nothing was stored", rows=error.rows) from error
+        place, text = batch.source, str(error)
+        if batch.lines and error.rows:
+            place = f"{place} line {batch.lines[error.rows[0]]}"
+            text = re.sub(r"^rows? [^:]*: ", "", text)  # positions in the batch
+        raise RejectedError(f"{place}: {text}; nothing was stored", rows=error.rows) from error
 
 
 def _by_suffix(path: str) -> InputFormat:
@@ -105,6 +116,19 @@ def save_plan(path: str, text: str) -> None:
     """Write the text of a plan."""
     with _named(path):
         Path(path).write_text(text, encoding="utf-8")
+
+
+def remove_store(uri: str, *, keep_directory: bool) -> None:
+    """Remove a local store, and the directory it is in unless that holds something else.
+
+    Danger: nothing of it can be brought back.
+    """
+    if "://" in uri:
+        return
+    shutil.rmtree(Path(uri) / "memories.lance", ignore_errors=True)
+    if not keep_directory:
+        with suppress(OSError):  # not empty
+            Path(uri).rmdir()
 
 
 def _bytes(path: str) -> bytes:

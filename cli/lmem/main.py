@@ -47,12 +47,18 @@ def lmem(
     author: Annotated[
         str, typer.Option(metavar="NAME", envvar="LMEM_AUTHOR", help="Who writes, for the log.")
     ] = "",
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Git for an AI agent's memory: every write is a version that can be read and undone.
 
     The options here may also stand after the command. Data goes to stdout, messages to stderr.
     """
     context.obj = Common(store=store, format=format, branch=branch, author=author)
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"lmem {installed('lance-memory')}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
 

@@ -66,6 +66,11 @@ class Output:
             for line in quiet:
                 print(clean(str(line)))
 
+    @property
+    def width(self) -> int:
+        """Columns of what the answer is drawn on."""
+        return _console(sys.stdout).width
+
     def preview(self, human: Callable[[], RenderableType]) -> None:
         """A plan that is about to be carried out, for the person who confirms it."""
         _draw(human(), sys.stderr)

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmem.command import Call, command
+from lmem.names import resolved
 from lmem.options import At, Filters, Scoped, text_given
 from lmem.output import plain
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+    from rich.console import RenderableType
+
     from lance_memory import Memory, MemoryView
-    from lmem.names import Names
+    from lmem.render import Shown
 
 __all__ = ["register"]
 
-Ref = Annotated[str, typer.Argument(help="Id, key, or unambiguous beginning of an id.")]
+Ref = Annotated[
+    str, typer.Argument(help="Id, key, unambiguous beginning of an id, or ..end of one.")
+]
 WithEmbedding = Annotated[
     bool, typer.Option("--with-embedding", help="Embeddings too, in json and jsonl.")
 ]
@@ -27,7 +33,8 @@ def get(
     call: Call, ref: Ref, scope: Scoped, at: At, *, with_embedding: WithEmbedding = False
 ) -> None:
     """Show one memory, in whatever state."""
-    found = call.view(scope, at.at).get(ref)
+    view = call.view(scope, at.at)
+    found = view.get(resolved(view, ref))
     call.out.show(
         plain(found, embedding=with_embedding),
         human=lambda: call.draw.record(found),
@@ -51,11 +58,13 @@ def list_(
     """
     view = call.view(scope, at.at)
     found = view.list(limit=limit, offset=offset, **filters.where())
+    if not found:
+        call.out.note("nothing found")
     if with_embedding:
         found = _embedded(view, found)
     call.out.show(
         [plain(m, embedding=with_embedding) for m in found],
-        human=lambda: call.draw.memories(found, _names(view)),
+        human=lambda: call.draw.memories(found, call.names(found), width=call.out.width),
         quiet=[m.id for m in found],
     )
 
@@ -67,12 +76,18 @@ def search(
     filters: Filters,
     at: At,
     *,
-    k: Annotated[int, typer.Option("--k", "-k", help="At most as many hits.")] = 10,
+    k: Annotated[int, typer.Option("--k", "-k", "--limit", help="At most as many hits.")] = 10,
     offset: Annotated[int, typer.Option(help="Skip as many hits.")] = 0,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
-    explain: Annotated[bool, typer.Option("--explain", help="Show what makes the score.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what the score is made from.")
+    ] = False,
 ) -> None:
-    """Recall by meaning, words, or both; best first."""
+    """Recall by meaning, words, or both; best first.
+
+    A score is relative to the other hits of the same search: 1 is the best of them, and says
+    nothing of how near that is. --explain shows what does: the cosine, and BM25 of the words.
+    """
     view = call.view(scope, at.at)
     asked = text_given(query)
     result = view.search(asked, k=k, offset=offset, mode=mode, **filters.where())
@@ -83,7 +98,9 @@ def search(
     call.out.show(
         result,
         lines=result.hits,
-        human=lambda: call.draw.hits(result, _names(view), explain=explain),
+        human=lambda: call.draw.hits(
+            result, call.names([hit.memory for hit in result]), explain=explain
+        ),
         quiet=[hit.memory.id for hit in result],
     )
 
@@ -101,10 +118,10 @@ def related(
 ) -> None:
     """Show what a memory came from, and what took its place."""
     view = call.view(scope, at.at)
-    found = view.related(ref, relation=relation, depth=depth)
+    found = view.related(resolved(view, ref), relation=relation, depth=depth)
     call.out.show(
         found,
-        human=lambda: call.draw.related(found, _names(view)),
+        human=lambda: call.draw.related(found, call.names([r.memory for r in found])),
         quiet=[r.memory.id for r in found],
     )
 
@@ -127,13 +144,18 @@ def sql(
     *,
     with_embedding: WithEmbedding = False,
 ) -> None:
-    """Ask anything of the table `memories`, every state."""
+    """Ask anything of the table `memories`, every state.
+
+    Some names of columns are words of SQL, and stand in quotes:
+
+    lmem sql 'select "user", count(*) as n from memories group by "user"'
+    """
     frame = call.view(scope, at.at).sql(text_given(query))
     if "embedding" in frame.columns and not with_embedding:
         frame = frame.drop("embedding")
     call.out.show(
         frame.to_dicts(),
-        human=lambda: call.draw.rows(frame.columns, frame.rows()),
+        human=lambda: _fitting(call, frame),
         quiet=["\t".join(map(str, row)) for row in frame.rows()],
     )
 
@@ -157,7 +179,11 @@ def _embedded(view: MemoryView, found: list[Memory]) -> list[Memory]:
     return [replace(m, embedding=vectors[m.id]) for m in found]
 
 
-def _names(view: MemoryView) -> Names:
-    from lmem.names import Names
-
-    return Names(view)
+def _fitting(call: Call, frame: DataFrame) -> RenderableType:
+    shown: Shown = call.draw.rows(frame.columns, frame.rows(), width=call.out.width)
+    if shown.left_out:
+        call.out.note(
+            f"{shown.left_out} of {len(frame.columns)} columns do not fit and are left out; "
+            "name fewer, or use --format json"
+        )
+    return shown.table

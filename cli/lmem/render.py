@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lmem.columns import WIDEST, first_that_fit, that_fit
 from lmem.names import Names
 from lmem.output import clean
 
 if TYPE_CHECKING:
     from lance_memory import (
+        Change,
         ClusterPlan,
         ConsolidationPlan,
         Diff,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "changes",
     "cluster_plan",
+    "count",
     "difference",
     "hits",
     "line",
@@ -42,6 +46,19 @@ __all__ = [
     "undo_plan",
     "written",
 ]
+
+
+_WIDE = 100
+_WIDEST_BESIDE = 12
+_NARROWEST_CONTENT = 24
+_OF_CONTENT = frozenset({"content", "content_hash", "embedding"})
+
+
+class Shown(NamedTuple):
+    """A table, and how many columns it leaves out."""
+
+    table: RenderableType
+    left_out: int
 
 
 def line(text: str) -> RenderableType:
@@ -63,14 +80,25 @@ def record(value: Any) -> RenderableType:
     return pairs({f.name: getattr(value, f.name) for f in fields(value) if f.name != "embedding"})
 
 
-def memories(found: Sequence[Memory], names: Names) -> RenderableType:
-    """One line for each."""
+def memories(found: Sequence[Memory], names: Names, *, width: int) -> RenderableType:
+    """One line for each: the content, and beside it what there is room for."""
+    if not found:
+        return Group()
     mixed = len({m.state for m in found}) > 1
-    table = _table("MEMORY", "DATE", *(["STATE"] if mixed else []), "CONTENT")
-    for m in found:
-        state = [str(m.state)] if mixed else []
+    columns = {
+        "MEMORY": [names(m) for m in found],
+        "DATE": [_day(m.happened_at) for m in found],
+        "STATE": [str(m.state) if mixed else "" for m in found],
+        "USER": [_cut(m.user) for m in found],
+        "SESSION": [_cut(m.session) for m in found],
+    }
+    if width >= _WIDE:
+        columns["TAGS"] = [_cut(", ".join(m.tags)) for m in found]
+    shown = that_fit(columns, width - _NARROWEST_CONTENT) or ["MEMORY"]
+    table = _table(*shown, "CONTENT")
+    for place, m in enumerate(found):
         content = Text(_flat(m.content), no_wrap=True, overflow="ellipsis")
-        table.add_row(names(m), _day(m.happened_at), *state, content)
+        table.add_row(*(columns[name][place] for name in shown), content)
     return table
 
 
@@ -94,12 +122,15 @@ def related(found: Sequence[Related], names: Names) -> RenderableType:
     return Group(*parts)
 
 
-def rows(columns: Sequence[str], values: Iterable[Sequence[Any]]) -> RenderableType:
-    """Any table."""
-    table = _table(*map(clean, columns))
-    for row in values:
-        table.add_row(*(clean(_value(value)) for value in row))
-    return table
+def rows(columns: Sequence[str], values: Iterable[Sequence[Any]], *, width: int) -> Shown:
+    """Any table, and how many of its columns did not fit."""
+    names = [*map(clean, columns)]
+    texts = [[_flat(_value(value)) for value in row] for row in values]
+    kept = first_that_fit(names, texts, width)
+    table = _table(*names[:kept], widest=WIDEST)
+    for row in texts:
+        table.add_row(*row[:kept])
+    return Shown(table, max(0, len(names) - kept))
 
 
 def written(result: WriteResult) -> RenderableType:
@@ -115,13 +146,14 @@ def changes(inserted: int, updated: int, deleted: int) -> str:
 
 
 def log(entries: Sequence[LogEntry], tags: Mapping[str, int]) -> RenderableType:
-    """A line for each version; the tags stand before the reason."""
+    """A line for each version."""
     table = _table("VERSION", "TIME (UTC)", "OPERATION", "CHANGES", "BY", "REASON")
     for e in entries:
-        marks = [f"[{tag}]" for tag, version in tags.items() if version == e.version]
+        marks = [tag for tag, version in tags.items() if version == e.version]
+        version = f"{e.version} [{', '.join(marks)}]" if marks else str(e.version)
         counts = changes(e.inserted, e.updated, e.deleted)
-        reason = " ".join([*marks, _flat(e.reason)]).strip()
-        table.add_row(str(e.version), _minute(e.at), e.operation, counts, _flat(e.actor), reason)
+        reason = _flat(e.reason)
+        table.add_row(version, _minute(e.at), e.operation, counts, _flat(e.actor), reason)
     return table
 
 
@@ -129,38 +161,65 @@ def difference(found: Diff, *, show: int) -> RenderableType:
     """What came, changed and went."""
     counts = (len(found.inserted), len(found.updated), len(found.removed))
     title = "{} inserted, {} updated, {} removed".format(*counts)
-    listed = [("+", m, "") for m in found.inserted]
-    listed += [("~", c.after, ", ".join(c.columns)) for c in found.updated]
-    listed += [("-", m, "") for m in found.removed]
+    listed = [
+        *(partial(_block, f"+ {m.id}", m.content) for m in found.inserted),
+        *(partial(_change, c) for c in found.updated),
+        *(partial(_block, f"- {m.id}", m.content) for m in found.removed),
+    ]
     parts: list[RenderableType] = [line(f"version {found.before} -> {found.after}: {title}")]
-    for sign, m, columns in listed[:show]:
-        parts += _block(f"{sign} {m.id}  {columns}".rstrip(), m.content)
+    for drawn in listed[:show]:
+        parts += drawn()
     return Group(*parts, *_more(len(listed), show))
 
 
-def undo_plan(plan: RollbackPlan) -> RenderableType:
-    """What a rollback or revert would do."""
+def undo_plan(
+    plan: RollbackPlan, some: Iterable[tuple[str, Memory]], names: Names, *, show: int
+) -> RenderableType:
+    """What a rollback or revert would do; `some` of the memories, each with its sign."""
     aim = "to" if plan.operation == "rollback" else "of"
-    sizes = {
-        "come back": len(plan.reappear),
-        "change back": len(plan.change),
-        "go": len(plan.disappear),
-    }
-    counts = ", ".join(f"{size} {what}" for what, size in sizes.items())
-    return line(f"{plan.operation} {aim} version {plan.target}: memories that {counts}")
+    going, coming, changing = map(len, (plan.disappear, plan.reappear, plan.change))
+    head = (
+        f"{plan.operation} {aim} version {plan.target}: "
+        f"{count(going)} {'goes' if going == 1 else 'go'}, "
+        f"{coming} {'comes' if coming == 1 else 'come'} back, "
+        f"{changing} {'changes' if changing == 1 else 'change'} back"
+    )
+    listed = (_one_line(f"{sign} {names(m)}  {_flat(m.content)}") for sign, m in some)
+    return Group(line(head), *listed, *_more(going + coming + changing, show))
 
 
 def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
     """What would replace what."""
     accepted, skipped = plan.accepted, plan.skipped
     head = (
-        f"{plan.selected} memories considered at version {plan.version}: "
-        f"{len(accepted)} clusters, {len(skipped)} skipped, {plan.rows_saved} rows saved"
+        f"{count(plan.selected)} considered at version {plan.version}: "
+        f"{count(len(accepted), 'cluster', 'clusters')}, {len(skipped)} skipped, "
+        f"{count(plan.rows_saved, 'row', 'rows')} saved"
     )
     parts: list[RenderableType] = [line(head)]
     for number, cluster in enumerate(plan.clusters[:show], start=1):
         parts += _cluster(number, cluster)
     return Group(*parts, *_more(len(plan.clusters), show, "clusters"))
+
+
+def count(number: int, one: str = "memory", more: str = "memories") -> str:
+    """1 memory, 2 memories."""
+    return f"{number} {one if number == 1 else more}"
+
+
+def _change(change: Change) -> Iterable[RenderableType]:
+    """The columns that differ, and the text: both texts, where that differs."""
+    columns = [name for name in change.columns if name not in _OF_CONTENT]
+    reworded = "content" in change.columns
+    listed = ", ".join(columns if reworded else change.columns)
+    yield Text(f"~ {change.after.id}  {listed}".rstrip(), style="bold")
+    if reworded:
+        yield _indented(f"- {_flat(change.before.content)}")
+    yield _indented(f"{'+ ' if reworded else ''}{_flat(change.after.content)}")
+
+
+def _one_line(text: str) -> RenderableType:
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _cluster(number: int, cluster: ClusterPlan) -> Iterable[RenderableType]:
@@ -188,11 +247,11 @@ def _more(total: int, shown: int, what: str = "") -> Iterable[RenderableType]:
         yield line(f"... and {total - shown} more {what}".rstrip() + " (--show N shows more)")
 
 
-def _table(*headers: str) -> Table:
+def _table(*headers: str, widest: int | None = None) -> Table:
     """Columns as wide as they need, but the last, which takes what is left."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for header in headers[:-1]:
-        table.add_column(header, no_wrap=True)
+        table.add_column(header, no_wrap=True, max_width=widest)
     table.add_column(*headers[-1:], overflow="fold")
     return table
 
@@ -208,6 +267,8 @@ def _grid(*styles: str) -> Table:
 def _value(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
+    if hasattr(value, "relation") and hasattr(value, "target"):
+        return f"{value.relation} -> {value.target}" + (f" ({value.note})" if value.note else "")
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={_value(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
@@ -217,6 +278,13 @@ def _value(value: Any) -> str:
 
 def _flat(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def _cut(text: str) -> str:
+    """What a column beside the content shows of a text."""
+    shown = Text(_flat(text))
+    shown.truncate(_WIDEST_BESIDE, overflow="ellipsis")
+    return shown.plain
 
 
 def _day(moment: datetime) -> str:

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmem.command import Call, approved, command
+from lmem.errors import no_branch
 from lmem.options import At, Gate, Reasoned, Scoped, version_or_tag, when
 from lmem.output import plain
 
 if TYPE_CHECKING:
-    from lance_memory import Branch, Diff, MemoryStore
+    from rich.console import RenderableType
+
+    from lance_memory import Branch, Diff, Memory, MemoryStore, RollbackPlan
 
 __all__ = ["register"]
 
 Version = Annotated[str, typer.Argument(metavar="VERSION|TAG|TIME", help="A version.")]
+Affected = Annotated[int, typer.Option(metavar="N", min=0, help="Memories to show at most.")]
 NameArgument = Annotated[str | None, typer.Argument(metavar="[NAME]", help="None: list them.")]
 SomeVersion = Annotated[
     str | None,
@@ -55,7 +59,7 @@ def diff(
     scope: Scoped,
     *,
     after: SomeVersion = None,
-    show: Annotated[int, typer.Option(metavar="N", min=0, help="Memories to show at most.")] = 20,
+    show: Affected = 20,
 ) -> None:
     """What differs between two versions."""
     store = call.open(scope)
@@ -137,7 +141,12 @@ def branches(call: Call) -> None:
     names = [b.name for b in found]
     columns = ["BRANCH", "FROM", "AT VERSION", "SINCE"]
     values = [(b.name, b.parent, b.parent_version, b.created_at) for b in found]
-    call.out.show(found, human=lambda: call.draw.rows(columns, values), quiet=names)
+
+    def drawn() -> RenderableType:
+        table: RenderableType = call.draw.rows(columns, values, width=call.out.width).table
+        return table
+
+    call.out.show(found, human=drawn, quiet=names)
 
 
 def checkout(
@@ -149,16 +158,20 @@ def checkout(
     store = call.open()
     made = store.checkout(when(version, store), path)
     answer = {"uri": made.uri, "version": made.version}
-    _said(call, answer, f"{made.uri} is a store of its own, at version {made.version}")
+    held = [t for t, n in store.tags().items() if n == made.version and t.startswith("checkout-")]
+    kept = f"; the tag {held[0]} here keeps what it reads" if held else ""
+    _said(call, answer, f"{made.uri} is a store of its own, at version {made.version}{kept}")
 
 
-def rollback(call: Call, version: Version, scope: Scoped, gate: Reasoned) -> None:
+def rollback(
+    call: Call, version: Version, scope: Scoped, gate: Reasoned, *, show: Affected = 5
+) -> None:
     """Make the store what it was at a version.
 
     Later versions stay readable. With a scope, only that scope goes back.
     """
     store = call.open(scope)
-    _undone(call, store, "rollback", when(version, store), gate)
+    _undone(call, store, "rollback", when(version, store), gate=gate, show=show)
 
 
 def revert(
@@ -166,10 +179,12 @@ def revert(
     version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The one to undo.")],
     scope: Scoped,
     gate: Reasoned,
+    *,
+    show: Affected = 5,
 ) -> None:
     """Undo one version, and keep what came after it."""
     store = call.open(scope)
-    _undone(call, store, "revert", version_or_tag(version), gate)
+    _undone(call, store, "revert", version_or_tag(version), gate=gate, show=show)
 
 
 def register(app: typer.Typer) -> None:
@@ -183,12 +198,10 @@ def _chosen(store: MemoryStore, version: str | None) -> str | datetime | None:
 
 
 def _branch(store: MemoryStore, name: str) -> Branch:
-    from lance_memory import NotFoundError
-
     for found in store.branches():
         if found.name == name:
             return found
-    raise NotFoundError(f"there is no branch {name!r}; `lmem branches` lists them")
+    raise no_branch(name)
 
 
 def _lines(found: Diff) -> list[dict[str, Any]]:
@@ -211,16 +224,36 @@ def _said(call: Call, answer: dict[str, Any], text: str) -> None:
     call.out.show(answer, human=lambda: call.draw.line(text), quiet=quiet)
 
 
-def _undone(call: Call, store: MemoryStore, verb: str, target: Any, gate: Reasoned) -> None:
+def _affected(store: MemoryStore, plan: RollbackPlan, show: int) -> list[tuple[str, Memory]]:
+    """The first memories of a plan: what goes, comes back (as it was), and changes back."""
+    back = plan.target - (plan.operation == "revert")
+    listed = [
+        *(("-", i) for i in plan.disappear),
+        *(("+", i) for i in plan.reappear),
+        *(("~", i) for i in plan.change),
+    ]
+    return [(s, (store.at(back) if s == "+" else store).get(i)) for s, i in listed[:show]]
+
+
+def _undone(
+    call: Call, store: MemoryStore, verb: str, target: Any, *, gate: Reasoned, show: int
+) -> None:
     from lance_memory import ConflictError
 
     undo: Any = getattr(store, verb)
     plan = undo(target, dry_run=True)
+
+    def drawn() -> RenderableType:
+        some = _affected(store, plan, show)
+        names = call.names([m for _, m in some])
+        found: RenderableType = call.draw.undo_plan(plan, some, names, show=show)
+        return found
+
     agreed = approved(
         call,
         gate,
         plan=plan,
-        human=lambda: call.draw.undo_plan(plan),
+        human=drawn,
         quiet=(*plan.reappear, *plan.change, *plan.disappear),
         question=f"{verb} it?",
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmem.command import Call, approved, command
 from lmem.files import InputFormat, read_batch, rejected_in
+from lmem.names import resolved
 from lmem.options import Filters, Given, Reason, Reasoned, Scoped, text_given
+from lmem.zones import in_utc
 
 if TYPE_CHECKING:
     from lance_memory import AddResult, Memory, MemoryStore, WriteResult
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help='The memory; "-" reads stdin.')]
-Ref = Annotated[str, typer.Argument(help="Id, key, or unambiguous beginning of an id.")]
+Ref = Annotated[
+    str, typer.Argument(help="Id, key, unambiguous beginning of an id, or ..end of one.")
+]
 Refs = Annotated[list[str], typer.Argument(metavar="REF...", help='Ids, keys; "-" reads stdin.')]
 SomeRefs = Annotated[
     list[str] | None,
@@ -26,8 +31,15 @@ SomeRefs = Annotated[
 Key = Annotated[str | None, typer.Option(help="The caller's own name for it.")]
 
 
-def init(call: Call) -> None:
+def init(
+    call: Call,
+    path: Annotated[
+        str | None, typer.Argument(metavar="[PATH]", help="Its directory; the same as --store.")
+    ] = None,
+) -> None:
     """Make an empty store; one that is there stays as it is."""
+    if path is not None:
+        call.common = replace(call.common, store=path)
     store = call.open(create=True)
     answer = {"uri": store.uri, "version": store.version}
     call.out.show(
@@ -64,7 +76,12 @@ def upsert(
 ) -> None:
     """Store a memory in the place of the one with its key."""
     content = text_given(text)
-    _added(call, call.open(scope, create=True).upsert(content, key=key, **given.fields()))
+    store = call.open(scope, create=True)
+    result = store.upsert(content, key=key, **given.fields())
+    stored = store.find(result.id) if result.outcome != "already_there" else None
+    edges = stored.relationships if stored else ()
+    old = ", ".join(edge.target for edge in edges if edge.relation == "updates")
+    _added(call, result, f", superseding {old}" if old else "")
 
 
 def import_(
@@ -75,12 +92,26 @@ def import_(
     input_format: Annotated[
         InputFormat | None, typer.Option(help="What the file holds; else its suffix says.")
     ] = None,
+    assume_utc: Annotated[
+        bool, typer.Option("--assume-utc", help="Take times without a zone as UTC.")
+    ] = False,
 ) -> None:
     """Store a file of memories.
 
     JSONL, JSON, CSV, Parquet or Arrow; all of it as one version, or none of it.
+
+    A row needs content, and may have: id, key; tenant, user, agent, session, run; kind, role,
+    actor, source, source_ref; tags, metadata, importance, confidence, quality, seq; event_at,
+    valid_from, valid_to, expires_at; embedding; and what `list --format jsonl` prints. Anything
+    else goes under metadata.
+
+    In CSV, tags are written a; b (or as a JSON array), and metadata, relationships and embedding
+    as JSON; an empty cell is not given. Times are ISO 8601 with a zone, such as
+    2025-01-31T12:00:00+01:00, or zoneless with --assume-utc.
     """
     batch = read_batch(file, input_format)
+    if assume_utc:
+        batch = in_utc(batch)
     store = call.open(scope, create=True)
     with call.out.progress("embedding") as progress, rejected_in(batch):
         result = store.add_many(batch.rows, progress=progress)
@@ -107,6 +138,7 @@ def update(
     fields = {**given.fields(), **({} if key is None else {"key": key})}
     content = None if text is None else text_given(text)
     store = call.open(scope)
+    ref = resolved(store, ref)
     _written(call, store.update(ref, content=content, reason=reason.reason, **fields))
 
 
@@ -125,14 +157,15 @@ def supersede(
 
     They are hidden, linked to it, and kept.
     """
-    text, sources = text_given(successor), _named(refs)
-    store = call.open(scope)
+    text, store = text_given(successor), call.open(scope)
+    sources = _named(store, refs)
     _written(call, store.supersede(sources, text, relation=relation, reason=reason.reason))
 
 
 def unretire(call: Call, refs: Refs, scope: Scoped, reason: Reason) -> None:
     """Make retired memories active again."""
-    _written(call, call.open(scope).unretire(_named(refs), reason=reason.reason))
+    store = call.open(scope)
+    _written(call, store.unretire(_named(store, refs), reason=reason.reason))
 
 
 def retire(
@@ -167,10 +200,10 @@ def register(app: typer.Typer) -> None:
         command(app, name)(function)
 
 
-def _named(refs: list[str] | None) -> list[str]:
-    """The refs, with "-" standing for the lines of stdin."""
+def _named(store: MemoryStore, refs: list[str] | None) -> list[str]:
+    """The refs as the library takes them, with "-" standing for the lines of stdin."""
     lines = [text_given(ref).split() if ref == "-" else [ref] for ref in refs or ()]
-    return [ref for line in lines for ref in line]
+    return [resolved(store, ref) for line in lines for ref in line]
 
 
 def _chosen(store: MemoryStore, refs: list[str] | None, filters: Filters) -> list[Memory]:
@@ -181,7 +214,7 @@ def _chosen(store: MemoryStore, refs: list[str] | None, filters: Filters) -> lis
     if refs and where:
         raise InvalidInputError("give either memories by name or filters, not both")
     if refs:
-        return list({m.id: m for m in map(store.get, _named(refs))}.values())
+        return list({m.id: m for m in map(store.get, _named(store, refs))}.values())
     if not store.scope:
         raise ScopeError(
             "nothing was named, and filters without a scope would reach every tenant and user: "
@@ -194,7 +227,6 @@ def _removed(
     call: Call, store: MemoryStore, found: list[Memory], gate: Reasoned, verb: str
 ) -> None:
     from lance_memory import WriteResult
-    from lmem.names import Names
 
     if not found:
         call.out.note("nothing matches; nothing was written")
@@ -204,19 +236,19 @@ def _removed(
         call,
         gate,
         plan=found,
-        human=lambda: call.draw.memories(found, Names(store)),
+        human=lambda: call.draw.memories(found, call.names(found), width=call.out.width),
         quiet=[m.id for m in found],
-        question=f"{verb} {len(found)} memories?",
+        question=f"{verb} {len(found)} {'memory' if len(found) == 1 else 'memories'}?",
     )
     if agreed:
         act: Callable[..., WriteResult] = getattr(store, verb)
         _written(call, act([m.id for m in found], reason=gate.reason))
 
 
-def _added(call: Call, result: AddResult) -> None:
+def _added(call: Call, result: AddResult, more: str = "") -> None:
     reason = f" ({result.reason})" if result.reason else ""
     what = result.outcome.replace("_", " ")
-    text = f"{what}: {result.id}, version {result.version}{reason}"
+    text = f"{what}: {result.id}, version {result.version}{more}{reason}"
     call.out.show(result, human=lambda: call.draw.line(text), quiet=[result.id])
 
 

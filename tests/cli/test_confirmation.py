@@ -59,7 +59,7 @@ def test_a_no_is_a_no(answer, lmem, state):
     before = state()
     done = lmem("delete", "k0", stdin=answer, terminal=True)
     assert (done.code, done.out) == (2, "")
-    assert "delete 1 memories? [y/N]" in done.err
+    assert "delete 1 memory? [y/N]" in done.err
     assert state() == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -181,3 +182,62 @@ def test_a_scope_is_given_to_rows_that_name_none(lmem, fresh):
 def test_an_empty_file_stores_nothing(lmem, store, version):
     assert lmem("import", "-", stdin=b"").code == 0
     assert version() == 4
+
+
+def test_an_unknown_column_is_sent_to_metadata(lmem, store):
+    done = lmem("import", "-", stdin=b'{"content": "a", "mood": 1}\n')
+    assert "no column 'mood'; put it under metadata" in done.err
+
+
+def test_a_rejected_import_leaves_no_new_store(lmem, fresh):
+    done = lmem("import", "-", "--store", fresh, stdin=b'{"content": " "}\n')
+    assert (done.code, fresh.exists()) == (5, False)
+    fresh.mkdir()
+    assert lmem("import", "-", "--store", fresh, stdin=b'{"content": " "}\n').code == 5
+    assert list(fresh.iterdir()) == []
+
+
+def test_a_rejected_import_leaves_a_store_that_was_there(lmem, fresh):
+    lmem("init", fresh)
+    assert lmem("import", "-", "--store", fresh, stdin=b'{"content": " "}\n').code == 5
+    assert lmem("stats", "--store", fresh).code == 0
+
+
+ZONELESS = [
+    {"content": "a", "event_at": "2025-01-02T03:04:05", "valid_from": "2025-01-02"},
+    {"content": "b", "event_at": "2025-01-02T04:04:05+01:00", "valid_from": None},
+]
+
+
+def zoneless_parquet(items):
+    moments = [datetime(2025, 1, 2, 3, 4, 5)] * 2
+    columns = {"content": ["a", "b"], "event_at": moments, "valid_from": [date(2025, 1, 2), None]}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+ZONELESS_FILES = {
+    "m.jsonl": as_jsonl,
+    "m.csv": lambda items: (
+        b"content,event_at,valid_from\n"
+        + "".join(
+            f"{i['content']},{i['event_at']},{i['valid_from'] or ''}\n" for i in items
+        ).encode()
+    ),
+    "m.parquet": zoneless_parquet,
+}
+
+
+@pytest.mark.parametrize("name", ZONELESS_FILES)
+def test_times_without_a_zone_are_taken_as_utc_only_when_told(name, lmem, fresh, tmp_path):
+    file = tmp_path / name
+    file.write_bytes(ZONELESS_FILES[name](ZONELESS))
+    refused = lmem("import", file, "--store", fresh)
+    assert (refused.code, "--assume-utc" in refused.err) == (5, True)
+    assert "datetime(" not in refused.err
+    done = lmem("import", file, "--store", fresh, "--assume-utc")
+    assert done.code == 0, done.err
+    found = lmem("list", "--store", fresh, "--format", "jsonl").lines
+    assert [m["event_at"] for m in found] == ["2025-01-02T03:04:05+00:00"] * 2
+    assert {m["valid_from"] for m in found} == {"2025-01-02T00:00:00+00:00", None}

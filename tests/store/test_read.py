@@ -43,9 +43,7 @@ def test_an_id_finds_a_memory_in_whatever_state(store, state):
 
 
 def test_what_is_not_there_is_not_found(store):
-    with pytest.raises(
-        NotFoundError, match=r"no memory 'nope' in \(all\) at version 2.*lmem list"
-    ):
+    with pytest.raises(NotFoundError, match=r"no memory 'nope' in \(all\) at version 2.*lmem list"):
         store.get("nope")
     assert store.find("nope") is None
 
