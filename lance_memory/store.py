@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Unpack, overload
 
@@ -68,7 +68,7 @@ from lance_memory.view import MemoryView
 
 __all__ = ["MemoryStore"]
 
-Refs = str | Sequence[str]
+Refs = str | Iterable[str]
 
 
 class MemoryStore(MemoryView):
@@ -174,7 +174,8 @@ class MemoryStore(MemoryView):
         addition.prepare(self._snapshot(), progress)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            return ChangeSet(audit=self._audit("add"), inserts=addition.new_rows(snapshot))
+            rows = addition.new_rows(snapshot)
+            return ChangeSet(audit=self._audit("add"), inserts=rows, looked=True)
 
         _, written = self._table.commit(plan)
         return addition.result(self.uri, written)
@@ -267,10 +268,11 @@ class MemoryStore(MemoryView):
         """
         derived = Derived(content=successor) if isinstance(successor, str) else successor
         vector = self._embedding_of(derived.content)
+        kept = _kept(sources) or ()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             return supersession(
-                self._rows(sources, snapshot),
+                self._rows(kept, snapshot),
                 derived,
                 vector=vector,
                 relation=relation,
@@ -295,6 +297,7 @@ class MemoryStore(MemoryView):
             ScopeError: a filter without any scope.
             ConflictError: one of them is superseded.
         """
+        refs = _kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("retire", reason)
@@ -309,10 +312,11 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             ConflictError: a memory is not retired, or its key was given to another since.
         """
+        kept = _kept(refs) or ()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("unretire", reason)
-            return reversal(snapshot, self._rows(refs, snapshot), audit=audit)
+            return reversal(snapshot, self._rows(kept, snapshot), audit=audit)
 
         return self._write(plan)
 
@@ -327,6 +331,7 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             ScopeError: a filter without any scope.
         """
+        refs = _kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             rows = self._chosen(refs, where, snapshot)
@@ -657,3 +662,8 @@ class MemoryStore(MemoryView):
                 f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
                 "use the store's own handle"
             )
+
+
+def _kept(refs: Refs | None) -> Refs | None:
+    """A generator gives its names once, and a plan may have to be made again."""
+    return refs if refs is None or isinstance(refs, str) else tuple(refs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 __all__ = ["cohesion", "grouped", "near_duplicates", "unit", "windows"]
 
 _BLOCK = 2_048
+_FEW = 256
+_SLACK = 1e-6  # equal texts give 0.9999999 as often as 1
 
 
 def grouped(labels: Sequence[Hashable]) -> list[list[int]]:
@@ -68,14 +71,14 @@ def near_duplicates(
     Returns:
         Positions, ascending in each cluster; clusters by their first position.
     """
-    neighbours = list(_neighbours(vectors, floor))
-    order = sorted(range(len(vectors)), key=lambda p: (-len(neighbours[p][0]), p))
+    counts, kept = _neighbourhoods(vectors, floor)
+    order = np.lexsort((np.arange(len(vectors)), -counts)).tolist()
     free = np.ones(len(vectors), dtype=np.bool_)
     clusters = []
     for centre in order:
-        if not free[centre]:
+        if not free[centre] or not counts[centre]:
             continue
-        near, cosines = neighbours[centre]
+        near, cosines = kept.get(centre) or _near(vectors, centre, floor)
         open_ones = free[near]
         near, cosines = near[open_ones], cosines[open_ones]
         nearest = near[np.lexsort((near, -cosines))][: max_size - 1]
@@ -86,17 +89,35 @@ def near_duplicates(
     return sorted(clusters)
 
 
-def _neighbours(
-    vectors: NDArray[np.float32], floor: float
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float32]]]:
-    """For each row, the other rows with a cosine of at least `floor`, and these cosines.
+Near: TypeAlias = tuple[NDArray[np.intp], NDArray[np.float32]]
 
-    One matrix product a block, so memory stays at `_BLOCK` x n beside the neighbours.
+
+def _neighbourhoods(
+    vectors: NDArray[np.float32], floor: float
+) -> tuple[NDArray[np.intp], dict[int, Near]]:
+    """How many others are near each row, and which, where they are few.
+
+    One matrix product a block. A row with many neighbours (n copies of one text have n² pairs)
+    is looked at again if it becomes a centre, so memory stays within `_FEW` pairs a row.
     """
-    slack = np.float32(floor - 1e-6)  # equal texts give 0.9999999 as often as 1
+    counts = np.zeros(len(vectors), dtype=np.intp)
+    kept: dict[int, Near] = {}
     for start in range(0, len(vectors), _BLOCK):
         cosines = vectors[start : start + _BLOCK] @ vectors.T
-        for row, line in enumerate(cosines):
-            line[start + row] = -2.0
-            near = np.flatnonzero(line >= slack)
-            yield near, line[near]
+        for row, line in enumerate(cosines, start=start):
+            near, values = _above(line, row, floor)
+            counts[row] = len(near)
+            if 0 < len(near) <= _FEW:
+                kept[row] = (near, values)
+    return counts, kept
+
+
+def _near(vectors: NDArray[np.float32], row: int, floor: float) -> Near:
+    """The other rows with a cosine of at least `floor` to this one, and these cosines."""
+    return _above(vectors @ vectors[row], row, floor)
+
+
+def _above(cosines: NDArray[np.float32], row: int, floor: float) -> Near:
+    cosines[row] = -2.0
+    near = np.flatnonzero(cosines >= np.float32(floor - _SLACK))
+    return near, cosines[near]

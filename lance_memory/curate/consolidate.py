@@ -54,7 +54,7 @@ def plan_consolidation(
     clusters = [
         _planned(
             members,
-            _transformed(members, transform, options),
+            _transformed(tuple(members), transform, options),
             identifier=identifier,
             schema=snapshot.schema,
             now=now,

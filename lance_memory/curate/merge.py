@@ -14,6 +14,12 @@ __all__ = ["successor_row"]
 
 CONSOLIDATES = "consolidates"
 SOURCE = "consolidated"
+SUCCESSOR_COLUMNS = (
+    *("id", "content", *SCOPE_LEVELS, "kind", "actor", "role", "metadata", "tags"),
+    *("importance", "confidence", "quality", "valid_from", "event_at", "expires_at", "seq"),
+    *("created_at", "updated_at", "state_at", "source", "relationships"),
+)
+"""What `successor_row` fills in."""
 
 
 def successor_row(

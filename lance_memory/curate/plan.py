@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from lance_memory.curate.merge import SUCCESSOR_COLUMNS
 from lance_memory.curate.options import ConsolidateOptions
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.results import WriteResult
-from lance_memory.record.rows import Fingerprint
+from lance_memory.record.rows import EMBEDDING, Fingerprint
 from lance_memory.record.times import parse_instant
 
 __all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult"]
@@ -116,12 +117,14 @@ class ConsolidationPlan:
         """
         try:
             document = _document(text)
+            clusters = tuple(_cluster_from(cluster) for cluster in document["clusters"])
+            _check_sources(clusters)
             return cls(
                 version=int(document["version"]),
                 at=parse_instant(document["at"], "the plan's time"),
                 op_id=document["op_id"],
                 options=ConsolidateOptions.from_json(document["options"]),
-                clusters=tuple(_cluster_from(cluster) for cluster in document["clusters"]),
+                clusters=clusters,
                 selected=int(document["selected"]),
             )
         except InvalidInputError:
@@ -144,6 +147,13 @@ class ConsolidationResult:
     def version(self) -> int:
         """The version that the pass made."""
         return self.write.version
+
+
+def _check_sources(clusters: Sequence[ClusterPlan]) -> None:
+    """Each source goes into one cluster, and each derived memory has sources."""
+    sources = [source for cluster in clusters for source in cluster.sources]
+    if len(set(sources)) != len(sources) or not all(cluster.sources for cluster in clusters):
+        raise InvalidInputError("the plan has a cluster without sources, or a source in two")
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -175,8 +185,9 @@ def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
         for identifier, (revision, at, content) in values["sources"].items()
     }
     derived = values["derived"]
-    if derived is not None and not {"id", "content"} <= derived.keys():
-        raise InvalidInputError("the plan has a derived memory without an id or a content")
+    if derived is not None and derived.keys() != {*SUCCESSOR_COLUMNS, EMBEDDING}:
+        odd = sorted(derived.keys() ^ {*SUCCESSOR_COLUMNS, EMBEDDING})
+        raise InvalidInputError(f"the plan has a derived memory with other columns: {odd}")
     return ClusterPlan(
         sources=seen,
         cohesion=float(values["cohesion"]),

@@ -32,7 +32,7 @@ class Replacement:
         """The new row in, the old ones superseded by it; nothing where it is known."""
         by = self.row["id"][0].as_py() if self.row else ""
         old = superseded(self.old, by=by, reason="updated", now=audit.at)
-        return ChangeSet(audit=audit, inserts=self.row, updates=old)
+        return ChangeSet(audit=audit, inserts=self.row, updates=old, looked=True)
 
 
 def replacement(

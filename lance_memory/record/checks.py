@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from lance_memory.errors import RejectedError
 from lance_memory.record.memory import Kind, Scope, State
 from lance_memory.record.rows import EMBEDDING, one_array
-from lance_memory.record.values import named
+from lance_memory.record.values import TIMES, named
 
 __all__ = ["check", "check_scope"]
 
@@ -39,8 +40,8 @@ def _refuse(mask: pa.ChunkedArray, rows: pa.Table, column: str, why: str) -> Non
     """Reject the rows where `mask` is true."""
     bad = np.flatnonzero(mask.to_numpy()).tolist()
     if bad:
-        found = rows[column][bad[0]].as_py()
-        raise RejectedError(f"{named(bad)}: {column}={str(found)[:120]!r} {why}", rows=bad)
+        found = str(rows[column][bad[0]].cast(pa.string()))  # as_py cannot say every time
+        raise RejectedError(f"{named(bad)}: {column}={found[:120]!r} {why}", rows=bad)
 
 
 def _written(rows: pa.Table, column: str) -> None:
@@ -98,9 +99,20 @@ def _identity(rows: pa.Table, column: str) -> None:
     _unique(rows, column)
 
 
-def _interval(rows: pa.Table, column: str) -> None:
+def _valid_to(rows: pa.Table, column: str) -> None:
+    _time(rows, column)
     backwards = pc.less(rows["valid_to"], rows["valid_from"])
     _refuse(pc.fill_null(backwards, fill_value=False), rows, column, "comes before valid_from")
+
+
+def _time(rows: pa.Table, column: str) -> None:
+    far = pc.or_(pc.less(rows[column], _EARLIEST), pc.greater_equal(rows[column], _LATEST))
+    _refuse(pc.fill_null(far, fill_value=False), rows, column, "lies outside the years 1 to 9998")
+
+
+def _revision(rows: pa.Table, column: str) -> None:
+    odd = pc.or_(pc.less(rows[column], 1), pc.greater(rows[column], 2**62))
+    _refuse(odd, rows, column, "is no revision; it counts from 1")
 
 
 def _vectors(rows: pa.Table, column: str) -> None:
@@ -134,7 +146,12 @@ def _suspects(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
 
 _SHORTEST, _LONGEST = np.float32(1e-30), np.float32(1e30)  # of the squared length
 
+_EARLIEST = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), pa.timestamp("us", "UTC"))
+_LATEST = pa.scalar(datetime(9999, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC"))
+
 _CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
+    **dict.fromkeys(TIMES, _time),
+    "revision": _revision,
     "id": _identity,
     "key": _written,
     "content": _written,
@@ -144,6 +161,6 @@ _CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
     "importance": _score,
     "confidence": _score,
     "quality": _score,
-    "valid_to": _interval,
+    "valid_to": _valid_to,
     EMBEDDING: _vectors,
 }

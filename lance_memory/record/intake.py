@@ -113,6 +113,8 @@ def _columns(batch: Batch, schema: pa.Schema) -> dict[str, Any]:
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, pa.Table):
+        if len(set(batch.column_names)) != len(batch.column_names):
+            raise InvalidInputError("the table has two columns of one name")
         columns: dict[str, Any] = {name: one_array(batch[name]) for name in batch.column_names}
     elif isinstance(batch, str | bytes | Mapping) or not isinstance(batch, Iterable):
         raise InvalidInputError(
@@ -261,7 +263,9 @@ def _cast(given: pa.Array, field: pa.Field) -> pa.Array | None:
                 f"make them {field.type}",
                 rows=range(len(given)),
             )
-        return given.cast(field.type, safe=False)
+        return _cast_times(given, field)
+    if field.name in ("metadata", "relationships"):
+        return None  # what they hold has to be looked at
     if given.type == field.type:
         return given
     if not _castable(given.type, field.type):
@@ -270,6 +274,16 @@ def _cast(given: pa.Array, field: pa.Field) -> pa.Array | None:
         return given.cast(field.type, safe=False)
     except pa.ArrowException:
         return None
+
+
+def _cast_times(given: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return given.cast(field.type, safe=given.type.unit != "ns")  # ns lose what us cannot hold
+    except pa.ArrowException as error:
+        raise RejectedError(
+            f"column {field.name} holds times that {field.type} cannot hold: {error}",
+            rows=range(len(given)),
+        ) from error
 
 
 def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:

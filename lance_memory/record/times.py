@@ -29,7 +29,12 @@ def utc(value: datetime, name: str = "time") -> datetime:
             f"{name}={value.isoformat()} has no time zone; give one, "
             "for example datetime(..., tzinfo=UTC) or 2025-01-31T12:00:00+00:00"
         )
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInputError(
+            f"{name}={value.isoformat()} lies outside the years 1 to 9999"
+        ) from error
 
 
 def parse_instant(text: str, name: str = "time") -> datetime:

@@ -14,7 +14,7 @@ from lance_memory.record.memory import SCOPE_LEVELS, Relationship
 from lance_memory.record.rows import EMBEDDING, relationship_values
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["converted", "json_text", "named", "text_value"]
+__all__ = ["TIMES", "converted", "json_text", "named", "text_value"]
 
 
 def converted(column: str, values: Sequence[Any]) -> list[Any]:
@@ -71,6 +71,12 @@ def _instant(name: str, value: Any) -> datetime:
     raise InvalidInputError(f"{name} is {value!r}; it takes an aware datetime or an ISO 8601 text")
 
 
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInputError(f"{name} is {value!r}; it takes a whole number")
+    return value
+
+
 def json_text(name: str, value: Any) -> str:
     """A mapping, or JSON text of one, as JSON text."""
     if isinstance(value, str):
@@ -80,6 +86,8 @@ def json_text(name: str, value: Any) -> str:
             raise InvalidInputError(f"{name} is a text that is not JSON: {error}") from error
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidInputError(f"{name} is {value!r}; it takes a mapping with text keys")
+    if _deeper(value, _DEEPEST):
+        raise InvalidInputError(f"{name} is nested deeper than {_DEEPEST} levels")
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -87,6 +95,17 @@ def json_text(name: str, value: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:  # UnicodeError is a ValueError
         raise InvalidInputError(f"{name} cannot be written as JSON: {error}") from error
     return text
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether lists and mappings are nested deeper; reading such needs a deep stack everywhere."""
+    level = [value]
+    for _ in range(levels):
+        containers = [v for v in level if isinstance(v, Mapping | list | tuple)]
+        if not containers:
+            return False
+        level = [i for c in containers for i in (c.values() if isinstance(c, Mapping) else c)]
+    return True
 
 
 def _whole_number(digits: str) -> int:
@@ -131,7 +150,9 @@ def _vector(name: str, value: Any) -> list[float]:
     return [float(number) for number in array]
 
 
-_TIMES = (
+_DEEPEST = 100
+
+TIMES = (
     *("created_at", "updated_at", "state_at", "event_at"),
     *("valid_from", "valid_to", "expires_at"),
 )
@@ -141,10 +162,12 @@ _TEXTS = (
 )
 
 _CONVERT: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(_TIMES, _instant),
+    **dict.fromkeys(TIMES, _instant),
     **dict.fromkeys(_TEXTS, text_value),
     **dict.fromkeys(("id", "key", "content"), _written),
     "metadata": json_text,
+    "seq": _whole,
+    "revision": _whole,
     "tags": _tags,
     "relationships": _relationships,
     EMBEDDING: _vector,

@@ -15,6 +15,10 @@ from lance_memory.record.values import text_value
 __all__ = ["Mode", "Query"]
 
 
+_LONG = 100
+_MOST = 1_000
+
+
 class Mode(StrEnum):
     """Which legs answer: nearness of vectors, words, or the union of both."""
 
@@ -33,6 +37,18 @@ class Query:
     k: int
     offset: int
     filter: Filter
+
+    @property
+    def words(self) -> str:
+        """The text for the words leg.
+
+        Of a long one each word counts once, and only the first thousand: the engine's time grows
+        with every repetition.
+        """
+        words = self.text.split()
+        if len(words) <= _LONG:
+            return self.text
+        return " ".join(list(dict.fromkeys(words))[:_MOST])
 
     @classmethod
     def of(

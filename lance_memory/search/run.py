@@ -109,7 +109,7 @@ def _legs(
         cosines = {i: 1.0 - distance for i, distance in _scored(near, "_distance").items()}
         rows.append(near.drop_columns(["_distance"]))
     if query.mode != Mode.VECTOR:
-        said = snapshot.matching(query.text, k=depth, predicate=predicate)
+        said = snapshot.matching(query.words, k=depth, predicate=predicate)
         words = _scored(said, "_score")
         rows.append(said.drop_columns(["_score"]))
     return _Legs(rows=tuple(rows), cosines=cosines, words=words)

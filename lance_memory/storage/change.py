@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.errors import ConflictError
+from lance_memory.errors import ConflictError, StorageError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
@@ -56,6 +56,7 @@ class ChangeSet:
         deletes: rows that go; only `id` and the scope columns of it are read.
         seen: the revisions that the plan was made from, where it was made at an earlier version.
             Where the table holds another one, or none, the commit raises `ConflictError`.
+        looked: the plan has made sure itself that the ids of `inserts` are new.
     """
 
     audit: Audit
@@ -63,6 +64,7 @@ class ChangeSet:
     updates: pa.Table | None = None
     deletes: pa.Table | None = None
     seen: Seen = field(default_factory=dict)
+    looked: bool = False
 
     def __bool__(self) -> bool:
         return any(self.counts().values())
@@ -120,23 +122,29 @@ def commit(
         ConflictError: a row changed since the plan saw it, or the race was lost too often.
     """
     written = _Written(storage_options)
+    change: ChangeSet | None = None
     for attempt in range(_ATTEMPTS):
         snapshot = latest()
-        change = plan(snapshot)
-        if not change:
-            return change, snapshot
-        operation = _operation(snapshot, change, written)
         try:
+            change = plan(snapshot)
+            if not change:
+                return change, snapshot
+            operation = _operation(snapshot, change, written)
             dataset = _publish(snapshot, operation, change, storage_options)
+        except StorageError:
+            if latest().version == snapshot.version:
+                raise
+            continue  # clean-up took the files of the version that was read
         except CommitConflictError:
             time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.25)))
             continue
         made = Snapshot(dataset)
         published(made)
         return change, made
+    name = f" {change.audit.operation}" if change else ""
     raise ConflictError(
-        f"could not commit {change.audit.operation}: other writers were faster {_ATTEMPTS} times; "
-        "nothing was written: try again"
+        f"could not commit{name}: other writers were faster {_ATTEMPTS} times; nothing was "
+        "written: try again"
     )
 
 
@@ -205,9 +213,9 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
     Verifies every row on the way.
     """
     gone = change.replaced()
-    if not gone and not change.seen:
+    fresh = change.inserts["id"].to_pylist() if change.inserts and not change.looked else []
+    if not gone and not change.seen and not fresh:
         return [], []
-    fresh = change.inserts["id"].to_pylist() if change.seen and change.inserts else []
     located = snapshot.locate([*dict.fromkeys([*gone, *change.seen, *fresh])])
     _verify(change, gone, fresh, located)
     mask = pc.is_in(located.rows["id"], pa.array(gone, pa.string())).to_numpy()

@@ -181,7 +181,7 @@ def _fingerprints(snapshot: Snapshot, predicate: str | None) -> pl.DataFrame:
 def tags(table: Table) -> dict[str, int]:
     """Tag → version, of this branch."""
     with translated("list tags"):
-        found = table.latest().dataset.tags.list()
+        found = table.own().dataset.tags.list()
     branch = None if table.branch == "main" else table.branch
     return {name: int(t["version"]) for name, t in sorted(found.items()) if t["branch"] == branch}
 
@@ -199,7 +199,7 @@ def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> 
     if exists and not move:
         raise ConflictError(f"tag {name!r} is on version {tags(table)[name]} already")
     with translated(f"tag version {version} as {name!r}"):
-        refs = table.latest().dataset.tags
+        refs = table.own().dataset.tags
         if exists:
             refs.update(name, reference)
         else:
@@ -216,14 +216,14 @@ def delete_tag(table: Table, name: str) -> int:
     if name not in found:
         raise NotFoundError(f"there is no tag {name!r}; there are: {_listed(found)}")
     with translated(f"remove tag {name!r}"):
-        table.latest().dataset.tags.delete(name)
+        table.own().dataset.tags.delete(name)
     return found[name]
 
 
 def branches(table: Table) -> list[Branch]:
     """All branches but main."""
     with translated("list branches"):
-        found = table.latest().dataset.branches.list()
+        found = table.own().dataset.branches.list()
     return [
         Branch(
             name=name,
@@ -248,7 +248,7 @@ def create_branch(table: Table, name: str, version: int) -> Table:
     table.at(version)
     reference: Any = version if table.branch == "main" else (table.branch, version)
     with translated(f"create branch {name!r}"):
-        table.latest().dataset.create_branch(name, reference)
+        table.own().dataset.create_branch(name, reference)
     return table.on_branch(name)
 
 
@@ -263,7 +263,7 @@ def delete_branch(table: Table, name: str) -> None:
     if name not in names:
         raise NotFoundError(f"there is no branch {name!r}; there are: {_listed(names)}")
     with translated(f"delete branch {name!r}"):
-        table.latest().dataset.branches.delete(name)
+        table.own().dataset.branches.delete(name)
 
 
 def clone(table: Table, version: int, uri: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ def row_named(snapshot: Snapshot, ref: str, *, scope: Scope, moment: datetime) -
 
 
 def rows_named(
-    snapshot: Snapshot, refs: str | Sequence[str], *, scope: Scope, moment: datetime
+    snapshot: Snapshot, refs: str | Iterable[str], *, scope: Scope, moment: datetime
 ) -> pa.Table:
     """The rows within `scope` that `refs` name, embeddings included, each once.
 
@@ -65,8 +66,28 @@ def rows_named(
     for level, value in scope.given().items():
         direct = direct.filter(pc.equal(direct[level], value))
     found = set(direct["id"].to_pylist())
-    others = [
-        row_named(snapshot, name, scope=scope, moment=moment) for name in names if name not in found
-    ]
+    rest = [name for name in names if name not in found]
+    if len(rest) > _SHOWN:
+        return _with_keys(snapshot, direct, rest, scope=scope, moment=moment)
+    others = [row_named(snapshot, name, scope=scope, moment=moment) for name in rest]
     extra = {rows["id"][0].as_py(): rows for rows in others}
     return pa.concat_tables([direct, *(rows for i, rows in extra.items() if i not in found)])
+
+
+def _with_keys(
+    snapshot: Snapshot, direct: pa.Table, names: Sequence[str], *, scope: Scope, moment: datetime
+) -> pa.Table:
+    """`direct` and the rows of many keys, found in one look."""
+    live = Filter(scope=scope, states="live").predicate(moment)
+    one_of = filters.is_one_of("key", [name for name in names if isinstance(name, str)])
+    keyed = snapshot.scan(filters.all_of(live, one_of), columns=snapshot.schema.names)
+    holders = Counter(keyed["key"].to_pylist())
+    others = [
+        row_named(snapshot, name, scope=scope, moment=moment)
+        for name in names
+        if holders[name] != 1
+    ]
+    single = keyed.filter(pa.array([holders[k] == 1 for k in keyed["key"].to_pylist()], pa.bool_()))
+    merged = pa.concat_tables([direct, single, *others])
+    first = {identifier: i for i, identifier in reversed(list(enumerate(merged["id"].to_pylist())))}
+    return merged.take(pa.array(sorted(first.values()), pa.int64()))

@@ -22,7 +22,7 @@ _LIST_LIMIT = 2_000
 """Beyond as many ids, one pass over the narrow id column beats a predicate that lists them."""
 
 _PROBES = 32
-"""Partitions of the vector index that a search reads."""
+"""Partitions of the vector index that a search reads at least."""
 
 _REFINE = 8
 """Of the quantised neighbours, k times as many are ranked again by their true vectors."""
@@ -158,7 +158,7 @@ class Snapshot:
                     "q": vector,
                     "k": k,
                     "metric": "cosine",
-                    "nprobes": _PROBES,
+                    "minimum_nprobes": _PROBES,  # and on, until a filtered page is full
                     "refine_factor": _REFINE,
                 },
                 filter=predicate,

@@ -108,7 +108,7 @@ class Table:
     def ensure_text_index(self) -> None:
         """Make the index that word search needs: in a new store, or where a kill left none."""
         if not indices.has_text_index(self.latest()):
-            indices.create_text_index(self.latest())
+            indices.create_text_index(self.own())
 
     def latest(self) -> Snapshot:
         """The newest version, also when another process wrote it."""
@@ -140,6 +140,14 @@ class Table:
             f"there is no version {version} of {self.uri} (the newest is "
             f"{self.latest().version}); `lmem log` lists what is there"
         )
+
+    def own(self) -> Snapshot:
+        """The newest version on a handle of its own.
+
+        For engine calls that change their handle (indices, upkeep, tags, branches): on the shared
+        one they fail, and make others fail, while another thread reads.
+        """
+        return self.at(self.latest().version)
 
     def commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot]:
         """Make `plan` one version; see `change.commit`."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_memory.errors import ConflictError
+from lance_memory.errors import ConflictError, StorageError
 from lance_memory.storage import indices
 from lance_memory.storage.engine import CommitConflictError, translated
 
@@ -52,11 +52,15 @@ def optimize(
             run it again.
     """
     before = _fragments(table)
-    _undisturbed(lambda: _compact(table))
-    built = _undisturbed(
-        lambda: indices.create_missing(table.latest(), vector_index_from=vector_index_from)
-    )
-    _undisturbed(lambda: _fold(table))
+    try:
+        _undisturbed(lambda: _compact(table))
+        built = _undisturbed(
+            lambda: indices.create_missing(table.own(), vector_index_from=vector_index_from)
+        )
+        _undisturbed(lambda: _fold(table))
+    except StorageError:
+        _clean(table, clean_older_than)  # on a full disk this is what makes room
+        raise
     versions, freed = _clean(table, clean_older_than)
     return UpkeepResult(
         version=table.latest().version,
@@ -86,7 +90,7 @@ def _fragments(table: Table) -> int:
 
 def _compact(table: Table) -> None:
     with translated("compact"):
-        dataset = table.at(table.latest().version).dataset
+        dataset = table.own().dataset
         # Of an index whose files are another branch's or store's, pylance 14.0.2 writes the
         # remapped copy here and goes on looking for it there: nothing could be read any more.
         segments = [part for index in dataset.describe_indices() for part in index.segments]
@@ -99,7 +103,7 @@ def _compact(table: Table) -> None:
 
 def _fold(table: Table) -> None:
     with translated("fold new rows into the indices"):
-        dataset = table.at(table.latest().version).dataset
+        dataset = table.own().dataset
         dataset.optimize.optimize_indices()
 
 
@@ -107,7 +111,7 @@ def _clean(table: Table, older_than: timedelta | None) -> tuple[int, int]:
     if older_than is None:
         return 0, 0
     with translated("remove old versions"):
-        stats = table.latest().dataset.cleanup_old_versions(
+        stats = table.own().dataset.cleanup_old_versions(
             older_than=older_than, error_if_tagged_old_versions=False
         )
     return int(stats.old_versions), int(stats.bytes_removed)

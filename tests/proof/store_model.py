@@ -218,7 +218,7 @@ class Model:
         for cluster in plan.accepted:
             for identifier, seen in cluster.sources.items():
                 row = self.rows.get(identifier)
-                if row is None or (row["revision"], row["updated_at"]) != seen:
+                if row is None or (row["revision"], row["updated_at"], row["content_hash"]) != seen:
                     raise ConflictError("a source has changed")
         for cluster in plan.accepted:
             derived = dict(cluster.derived)
