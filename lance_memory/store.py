@@ -171,7 +171,7 @@ class MemoryStore(MemoryView):
             known_contents=self._known_contents,
             now=now,
         )
-        addition.prepare(self._snapshot(), progress)
+        addition.prepare(self._table.latest, progress)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             rows = addition.new_rows(snapshot)

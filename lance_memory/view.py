@@ -378,7 +378,7 @@ class MemoryView:
             versions=len(history.versions(self._table)),
             tags=self.tags(),
             branches=tuple(branch.name for branch in self.branches()),
-            fragments=len(snapshot.fragments),
+            fragments=len(snapshot.fragment_ids),
             bytes=_bytes(self.uri),
             unindexed_rows=indices.unindexed_rows(snapshot),
         )

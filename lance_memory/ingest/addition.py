@@ -37,10 +37,10 @@ class Addition:
         self._known: Mapping[int, tuple[str, str]] = {}
         self._read: Snapshot | None = None
 
-    def prepare(self, snapshot: Snapshot, progress: Progress | None) -> None:
+    def prepare(self, latest: Callable[[], Snapshot], progress: Progress | None) -> None:
         """Embed what seems to be new, before the commit, because it takes long."""
         if not valid_vectors(self._taken.rows).all():
-            fresh = self._admitted(snapshot)
+            fresh = self._admitted(latest())
             self._taken = embedded(self._taken, self._embed, only=fresh, progress=progress)
 
     def new_rows(self, snapshot: Snapshot) -> pa.Table:

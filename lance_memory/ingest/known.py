@@ -17,6 +17,9 @@ _WARM_UP = 3
 """As many adds look into the table before the hashes are read: a short-lived process never reads
 them, and a long-lived one reads them once."""
 
+_MANY = 1_000
+"""A batch of as many rows costs a look that is as long as reading the hashes."""
+
 _RECENT = 4_096
 
 
@@ -38,7 +41,7 @@ class KnownContents:
     def may_hold(self, snapshot: Snapshot, rows: pa.Table) -> bool:
         """Whether the table may hold one of the rows' contents. False is certain."""
         with self._lock:
-            if self._adds < _WARM_UP:
+            if self._adds < _WARM_UP and len(rows) < _MANY:
                 return True
             self._refresh(snapshot)
             wanted = _words(rows)
@@ -57,20 +60,24 @@ class KnownContents:
         with self._lock:
             self._adds += 1
             if self._adds > _WARM_UP and written.version == read.version + 1:
-                self._recent.update(_words(rows).tolist())
-                self._fragments |= written.fragments.keys() - read.fragments.keys()
+                self._remember(_words(rows))
+                self._fragments |= written.fragment_ids - read.fragment_ids
 
     def _refresh(self, snapshot: Snapshot) -> None:
         """Read the hashes of the fragments that are new since the last call."""
-        new = snapshot.fragments.keys() - self._fragments
+        new = snapshot.fragment_ids - self._fragments
         if new:
-            words = _words(snapshot.of_fragments(new, columns=["content_hash"]))
-            self._recent.update(words.tolist())
+            self._remember(_words(snapshot.of_fragments(new, columns=["content_hash"])))
             self._fragments |= new
-        if len(self._recent) > _RECENT:
-            recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
-            self._sorted = np.union1d(self._sorted, recent)
-            self._recent = set()
+
+    def _remember(self, words: NDArray[np.uint64]) -> None:
+        """Few go into a set, many into the sorted array."""
+        if len(self._recent) + len(words) <= _RECENT:
+            self._recent.update(words.tolist())
+            return
+        recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
+        self._sorted = np.sort(np.concatenate([self._sorted, recent, words]))
+        self._recent = set()
 
 
 def _words(rows: pa.Table) -> NDArray[np.uint64]:

@@ -19,14 +19,20 @@ from lance_memory.record.values import TIMES, named
 __all__ = ["check", "check_scope"]
 
 
-def check(rows: pa.Table, given: AbstractSet[str]) -> None:
+def check(rows: pa.Table, given: AbstractSet[str], *, unseen: AbstractSet[str]) -> None:
     """Check the columns that the caller gave; defaults are right by construction.
+
+    Args:
+        rows: the rows.
+        given: the columns that the caller gave.
+        unseen: those that came as Arrow arrays, so that nobody has looked at each value yet.
 
     Raises:
         RejectedError: says which rows hold what, and what is expected.
     """
-    for column in sorted(given & _CHECKS.keys()):
-        _CHECKS[column](rows, column)
+    for checks, columns in ((_VALUE_CHECKS, unseen), (_CHECKS, given)):
+        for column in sorted(columns & checks.keys()):
+            checks[column](rows, column)
 
 
 def check_scope(rows: pa.Table, scope: Scope) -> None:
@@ -94,11 +100,6 @@ def _unique(rows: pa.Table, column: str) -> None:
     )
 
 
-def _identity(rows: pa.Table, column: str) -> None:
-    _written(rows, column)
-    _unique(rows, column)
-
-
 def _valid_to(rows: pa.Table, column: str) -> None:
     _time(rows, column)
     backwards = pc.less(rows["valid_to"], rows["valid_from"])
@@ -149,13 +150,15 @@ _SHORTEST, _LONGEST = np.float32(1e-30), np.float32(1e30)  # of the squared leng
 _EARLIEST = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), pa.timestamp("us", "UTC"))
 _LATEST = pa.scalar(datetime(9999, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC"))
 
+_VALUE_CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
+    **dict.fromkeys(("id", "key", "content"), _written),
+    "tags": _tags,
+}
+
 _CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
     **dict.fromkeys(TIMES, _time),
     "revision": _revision,
-    "id": _identity,
-    "key": _written,
-    "content": _written,
-    "tags": _tags,
+    "id": _unique,
     "kind": _kind,
     "state": _state,
     "importance": _score,

@@ -90,12 +90,16 @@ def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> 
     """
     columns = _columns(batch, schema)
     taken = _Intake(columns=columns, size=_size(columns), scope=scope, now=now)
-    rows = pa.table({field.name: taken.column(field) for field in schema}, schema=schema)
-    check(rows, columns.keys())
+    content = taken.column(schema.field("content"))
+    made = {
+        "content": content,
+        "content_hash": pa.array(content_hashes(content.to_pylist()), pa.string()),
+    }
+    arrays = [made[f.name] if f.name in made else taken.column(f) for f in schema]
+    rows = pa.table(arrays, schema=schema)
+    unseen = {name for name, given in columns.items() if isinstance(given, pa.Array)}
+    check(rows, columns.keys(), unseen=unseen)
     check_scope(rows, scope)
-    hashes = pa.array(content_hashes(rows["content"].to_pylist()), pa.string())
-    place = schema.get_field_index("content_hash")
-    rows = rows.set_column(place, schema.field(place), hashes)
     return Taken(rows=rows, given=frozenset(columns))
 
 
@@ -182,7 +186,7 @@ class _Intake:
         given = self.columns.get(name)
         if name == "content" and given is None and self.size:
             self._refuse_no_content(range(self.size))
-        if given is None or name == "content_hash":
+        if given is None:
             return self._constant(field)
         if name == EMBEDDING and isinstance(given, list):
             vectors = _matrix(given, field.type.list_size)
@@ -329,7 +333,6 @@ _STAMPS = frozenset({"created_at", "updated_at", "state_at"})
 
 _DEFAULTS: dict[str, Any] = {
     "revision": 1,
-    "content_hash": "",
     "kind": str(Kind.EPISODIC),
     "role": "",
     "actor": "",

@@ -178,11 +178,11 @@ def _operation(
     rows = change.written()
     fragments = written.fragments(rows, snapshot) if rows else []
     removed, updated = _masked(snapshot, change)
-    if not snapshot.fragments:
+    if not snapshot.fragment_ids:
         return _first_rows(snapshot, fragments)
-    lowest, fence = next(iter(snapshot.fragments.items()))
+    lowest = min(snapshot.fragment_ids)
     if lowest not in {*removed, *(fragment.id for fragment in updated)}:
-        updated.append(fence.metadata)
+        updated.append(snapshot.fragment(lowest).metadata)
     return lance.LanceOperation.Update(
         removed_fragment_ids=removed,
         updated_fragments=updated,
@@ -227,7 +227,7 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
         offsets = addresses & np.uint64(0xFFFF_FFFF)
         for fragment_id in np.unique(fragment_ids).tolist():
             mine = offsets[fragment_ids == fragment_id]
-            rest = snapshot.fragments[fragment_id].delete_rows(mine.tolist())
+            rest = snapshot.fragment(fragment_id).delete_rows(mine.tolist())
             if rest is None:
                 removed.append(fragment_id)
             else:
@@ -237,9 +237,11 @@ def _masked(snapshot: Snapshot, change: ChangeSet) -> tuple[list[int], list[Frag
 
 def _verify(change: ChangeSet, gone: list[str], fresh: list[str], located: Located) -> None:
     """Refuse the change when a row is not the one that the plan saw, or a new id is taken."""
-    found = located.fingerprints()
-    bad = [i for i in gone if i not in found] + [i for i in fresh if i in found]
-    bad += [i for i, seen in change.seen.items() if found.get(i) != seen]
+    there = set(located.rows["id"].to_pylist())
+    bad = [i for i in gone if i not in there] + [i for i in fresh if i in there]
+    if change.seen:
+        found = located.fingerprints()
+        bad += [i for i, seen in change.seen.items() if found.get(i) != seen]
     if bad:
         bad = sorted(set(bad))
         raise ConflictError(

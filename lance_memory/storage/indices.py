@@ -69,7 +69,7 @@ def create_missing(snapshot: Snapshot, *, vector_index_from: int) -> list[str]:
     """
     names = _names(snapshot)
     dataset = snapshot.dataset
-    fragments = list(snapshot.fragments)
+    fragments = sorted(snapshot.fragment_ids)
     if not fragments:
         return []
     built: list[Index] = []

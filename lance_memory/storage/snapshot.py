@@ -82,16 +82,19 @@ class Snapshot:
             )
 
     @cached_property
-    def fragments(self) -> dict[int, lance.LanceFragment]:
-        """The fragments by id, ascending. A fragment's rows never change, they only go."""
+    def fragment_ids(self) -> frozenset[int]:
+        """The ids of the fragments. A fragment's rows never change, they only go."""
         with translated(f"list the fragments of version {self.version}"):
-            found = {int(f.fragment_id): f for f in self.dataset.get_fragments()}
-        return dict(sorted(found.items()))
+            return frozenset(map(int, self.dataset.fragment_ids()))
+
+    def fragment(self, identifier: int) -> lance.LanceFragment:
+        """The fragment with this id, which is one of this version."""
+        return self.dataset.get_fragment(identifier)
 
     def of_fragments(self, ids: Collection[int], *, columns: Sequence[str]) -> pa.Table:
         """The rows of these fragments."""
         with translated(f"read version {self.version}"):
-            parts = [self.fragments[i].to_table(columns=list(columns)) for i in ids]
+            parts = [self.fragment(i).to_table(columns=list(columns)) for i in sorted(ids)]
         return pa.concat_tables(parts)
 
     def batches(

@@ -85,7 +85,7 @@ def _undisturbed(step: Callable[[], T]) -> T:
 
 
 def _fragments(table: Table) -> int:
-    return len(table.latest().fragments)
+    return len(table.latest().fragment_ids)
 
 
 def _compact(table: Table) -> None:
