@@ -29,7 +29,7 @@ __all__ = ["Audit", "ChangeSet", "Seen", "commit"]
 Seen = Mapping[str, Fingerprint]
 """id → fingerprint of the row that a plan saw."""
 
-_ATTEMPTS = 40
+_ATTEMPTS = 60
 _MAX_SCOPES = 64
 
 
@@ -136,7 +136,7 @@ def commit(
                 raise
             continue  # clean-up took the files of the version that was read
         except CommitConflictError:
-            time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.25)))
+            time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.05)))
             continue
         made = Snapshot(dataset)
         published(made)
