@@ -36,7 +36,6 @@ from lance_memory.ingest import (
     replacement,
 )
 from lance_memory.record.filters import Filter, Where
-from lance_memory.record.identity import new_id
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
 from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.record.results import (
@@ -294,6 +293,7 @@ class MemoryStore(MemoryView):
 
         Raises:
             NotFoundError, AmbiguousError: as for `get`.
+            InvalidInputError: both names and a filter, or a filter that makes no sense.
             ScopeError: a filter without any scope.
             ConflictError: one of them is superseded.
         """
@@ -549,7 +549,17 @@ class MemoryStore(MemoryView):
     ) -> UpkeepResult:
         """Compact, build and fold the indices, and remove old versions if asked.
 
-        Never changes an answer. Tagged versions stay.
+        No memory changes, and tagged versions stay. What a vector search finds is exact below
+        `vector_index_from` vectors; with the index it is approximate (IVF_PQ), and BM25 weighs
+        words by the rows that are folded.
+
+        Args:
+            clean_older_than: remove the versions older than this; None removes none.
+            vector_index_from: how many vectors it takes to build the vector index.
+
+        Raises:
+            ConflictError: writers were faster several times; nothing is lost, run it again.
+            StorageError: the disk is full, or a file is damaged.
 
         Danger: versions older than `clean_older_than` can no longer be read or rolled back to.
         """
@@ -584,14 +594,13 @@ class MemoryStore(MemoryView):
         op_id: str = "",
     ) -> Audit:
         """The audit record of a commit that is about to happen; plans call this, at that moment."""
-        now = self._moment()
         return Audit(
             operation=operation,
-            at=now,
+            at=self._moment(),
             actor=self._author,
             reason=text_value("reason", reason),
             manifest=manifest or {},
-            op_id=op_id or new_id(now),
+            op_id=op_id,
         )
 
     def _write(self, plan: Plan) -> WriteResult:

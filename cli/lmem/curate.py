@@ -97,7 +97,7 @@ def optimize(
 ) -> None:
     """Compact, index, and remove old versions if asked.
 
-    Never changes an answer.
+    Changes no memory; with a vector index, vector search is approximate.
     """
     age = None if clean_older_than is None else duration(clean_older_than, "--clean-older-than")
     store = call.open()

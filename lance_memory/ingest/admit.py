@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lance_memory.errors import ConflictError
 from lance_memory.ingest.known import KnownContents
-from lance_memory.record.filters import any_of, is_one_of
+from lance_memory.record.filters import any_of, is_live, is_one_of
 from lance_memory.record.intake import Taken
 from lance_memory.record.memory import SCOPE_LEVELS, State
 from lance_memory.record.rows import one_array
@@ -27,7 +27,6 @@ from lance_memory.storage import Snapshot
 
 __all__ = ["Admitted", "admit"]
 
-_LIVE = frozenset({State.ACTIVE, State.PENDING})
 _IDENTITY = (
     *("id", "key", "content_hash", "actor", "role", "event_at"),
     *SCOPE_LEVELS,
@@ -114,7 +113,7 @@ class _Register:
 
     def add(self, row: Row) -> None:
         self._by_id[row["id"]] = row
-        if self._live(row):
+        if is_live(row, self._now):
             if row["key"] is not None:
                 self._by_key.setdefault(_key(row), row)
             self._add_content(row)
@@ -142,10 +141,6 @@ class _Register:
                 return same["id"], "a live memory with this key is there"
         same = self._by_content.get((row["key"], *_content(row)))
         return (same["id"], f"the same content is there ({same['state']})") if same else None
-
-    def _live(self, row: Row) -> bool:
-        expired = row["expires_at"] is not None and row["expires_at"] <= self._now
-        return row["state"] in _LIVE and not expired
 
 
 def _key(row: Row) -> tuple[Any, ...]:

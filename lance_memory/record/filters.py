@@ -26,6 +26,7 @@ __all__ = [
     "all_of",
     "any_of",
     "equals",
+    "is_live",
     "is_one_of",
     "live",
     "missing",
@@ -165,6 +166,12 @@ def visible(moment: datetime) -> str:
 def live(moment: datetime) -> str:
     """Active or pending, and not expired at `moment`: what a key is unique among."""
     return f"{is_one_of('state', (State.ACTIVE, State.PENDING))} AND {_unexpired(moment)}"
+
+
+def is_live(row: Mapping[str, Any], moment: datetime) -> bool:
+    """The same of a row at hand, with its `state` and `expires_at`."""
+    end = row["expires_at"]
+    return row["state"] in (State.ACTIVE, State.PENDING) and (end is None or end > moment)
 
 
 def _unexpired(moment: datetime) -> str:

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.errors import ConflictError, StorageError
+from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
-from lance_memory.storage.engine import CommitConflictError, lance, translated
+from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
 from lance_memory.storage.snapshot import Located, Snapshot
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def commit(
                 return change, snapshot
             operation = _operation(snapshot, change, written)
             dataset = _publish(snapshot, operation, change, storage_options)
-        except StorageError:
-            if latest().version == snapshot.version:
+        except MissingFileError:
+            if latest().version == snapshot.version or attempt == _ATTEMPTS - 1:
                 raise
             continue  # clean-up took the files of the version that was read
         except CommitConflictError:

@@ -27,11 +27,20 @@ import lance
 import pyarrow as pa
 from lance.commit import CommitConflictError
 
-__all__ = ["CommitConflictError", "lance", "translated"]
+__all__ = ["CommitConflictError", "MissingFileError", "NoSpaceError", "lance", "translated"]
+
+
+class MissingFileError(StorageError):
+    """A file of the version that was read is not there: cleaned up since, or damaged."""
+
+
+class NoSpaceError(StorageError):
+    """The disk is full."""
+
 
 _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...], str], ...] = (
     (
-        StorageError,
+        NoSpaceError,
         (errno.ENOSPC, errno.EDQUOT),
         ("no space left", "storage full", "disk quota", "os error 28"),
         "no space left; nothing was written: free some",
@@ -61,7 +70,7 @@ _GONE = ("not found", "no such file")
 
 
 @contextmanager
-def translated(action: str, *, absent: type[LanceMemoryError] = StorageError) -> Iterator[None]:
+def translated(action: str, *, absent: type[LanceMemoryError] = MissingFileError) -> Iterator[None]:
     """Run engine calls; their failures come out as the package's own errors.
 
     Args:

@@ -8,8 +8,8 @@ from datetime import datetime
 import pyarrow as pa
 
 from lance_memory.errors import ConflictError
-from lance_memory.record.filters import all_of, is_one_of, live, present
-from lance_memory.record.memory import SCOPE_LEVELS, State
+from lance_memory.record.filters import all_of, is_live, is_one_of, live, present
+from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.storage.snapshot import Snapshot
 
 __all__ = ["refuse_taken"]
@@ -54,7 +54,5 @@ def _live_keys(rows: pa.Table, now: datetime) -> dict[str, tuple[str, ...]]:
     return {
         row["id"]: tuple(row[name] for name in ("key", *SCOPE_LEVELS))
         for row in rows.select(columns).to_pylist()
-        if row["key"] is not None
-        and row["state"] in (State.ACTIVE, State.PENDING)
-        and (row["expires_at"] is None or row["expires_at"] > now)
+        if row["key"] is not None and is_live(row, now)
     }

@@ -1,4 +1,4 @@
-"""Upkeep: compaction, folding new rows into indices, version cleanup. Never changes an answer."""
+"""Upkeep: compaction, folding new rows into indices, version clean-up. No memory changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_memory.errors import ConflictError, StorageError
+from lance_memory.errors import ConflictError
 from lance_memory.storage import indices
-from lance_memory.storage.engine import CommitConflictError, translated
+from lance_memory.storage.engine import CommitConflictError, NoSpaceError, translated
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -58,8 +58,8 @@ def optimize(
             lambda: indices.create_missing(table.own(), vector_index_from=vector_index_from)
         )
         _undisturbed(lambda: _fold(table))
-    except StorageError:
-        _clean(table, clean_older_than)  # on a full disk this is what makes room
+    except NoSpaceError:
+        _clean(table, clean_older_than)  # this is what makes room
         raise
     versions, freed = _clean(table, clean_older_than)
     return UpkeepResult(

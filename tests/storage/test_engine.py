@@ -18,7 +18,7 @@ from lance_memory import (
     RejectedError,
     StorageError,
 )
-from lance_memory.storage.engine import translated
+from lance_memory.storage.engine import MissingFileError, NoSpaceError, translated
 
 
 def raised(error):
@@ -31,7 +31,7 @@ def raised(error):
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_no_space_is_a_storage_error(code):
     assert raised(OSError(code, os.strerror(code))) == (
-        StorageError,
+        NoSpaceError,
         "could not do it: no space left; nothing was written: free some",
     )
 
@@ -49,15 +49,15 @@ def test_no_permission_is_a_storage_error(code):
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("LanceError(IO): No space left on device (os error 28)", StorageError),
-        ("LanceError(IO): Disk quota exceeded (os error 122)", StorageError),
+        ("LanceError(IO): No space left on device (os error 28)", NoSpaceError),
+        ("LanceError(IO): Disk quota exceeded (os error 122)", NoSpaceError),
         ("LanceError(IO): Permission denied (os error 13)", StorageError),
         ("LanceError(IO): Read-only file system (os error 30)", StorageError),
         ("LanceError(IO): Operation not permitted (os error 1)", StorageError),
         ("LanceError(IO): Input/output error (os error 5)", StorageError),
         ("LanceError(IO): Too many open files (os error 24)", StorageError),
         ("Ref not found error: tag x", NotFoundError),
-        ("Not found: /x/_versions/3.manifest", StorageError),
+        ("Not found: /x/_versions/3.manifest", MissingFileError),
         ("Ref conflict error: tag x", ConflictError),
         ("Dataset already exists: /x", ConflictError),
         ("Ref is invalid: a b", InvalidInputError),

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -155,3 +156,17 @@ def test_what_an_embedder_gives_is_checked_before_it_is_stored(store, reopen, ve
     with pytest.raises(EmbeddingError, match=message):
         reopen(store.uri, embedder=bad).add("a")
     assert store.count(states="any") == 0
+
+
+def test_upkeep_of_a_damaged_store_never_removes_the_sound_versions(store, tmp_path, reopen):
+    """It once cleaned up after any failure, also where only older versions could be read."""
+    store.add("sound")
+    sound = store.version
+    data = set((tmp_path / "store").rglob("data/*.lance"))
+    store.add("damaged")
+    (fresh,) = set((tmp_path / "store").rglob("data/*.lance")) - data
+    fresh.write_bytes(b"garbage" * 100)
+    again = reopen(store.uri)
+    with pytest.raises(StorageError):
+        again.optimize(clean_older_than=timedelta(0))
+    assert [m.content for m in again.at(sound).list()] == ["sound"]
