@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.embed.protocol import Embedder, checked
+from lance_memory.embed.protocol import Embedder, QueryEmbedder, checked
+from lance_memory.embed.tokens import count_tokens
 from lance_memory.errors import InvalidInputError
 
 __all__ = ["CachedEmbedder"]
@@ -19,8 +20,8 @@ __all__ = ["CachedEmbedder"]
 class CachedEmbedder:
     """Asks `embedder` only for texts that are not among the `capacity` used last.
 
-    Same name, dimension and vectors. A vector of d numbers costs 4·d bytes and about 300 more,
-    whatever the length of its text: 10,000 of MiniLM's need about 18 MB.
+    Same name, dimension, vectors and token counts. A vector of d numbers costs 4·d bytes and
+    about 300 more, whatever the length of its text: 10,000 of MiniLM's need about 18 MB.
 
     Safe to share between threads. The inner embedder is called outside the lock, so threads
     embed at the same time, and two that miss the same text at once both ask for it.
@@ -35,6 +36,11 @@ class CachedEmbedder:
         self._capacity = capacity
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def inner(self) -> Embedder:
+        """The embedder that is asked for what is not remembered."""
+        return self._embedder
 
     @property
     def name(self) -> str:
@@ -52,11 +58,25 @@ class CachedEmbedder:
         What that gives is verified as by `checked` before it is remembered: its errors count
         positions among the misses. A failed call remembers nothing.
         """
-        keys = [_key(text) for text in texts]
+        return self._answer(texts, queries=False)
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `embed`, by the inner embedder's own way for queries where it has one.
+
+        A text remembered as a query is then not known as a document, nor the other way round.
+        """
+        return self._answer(texts, queries=isinstance(self._embedder, QueryEmbedder))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The inner embedder's counts, or estimates, as `count_tokens` says; not remembered."""
+        return count_tokens(self._embedder, texts)
+
+    def _answer(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        keys = [_key(text, queries=queries) for text in texts]
         found = self._recall(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            rows = checked(self._embedder, list(missing.values()))
+            rows = checked(self._embedder, list(missing.values()), queries=queries)
             # Copies: a view would keep its whole batch alive for as long as itself.
             fresh = {key: row.copy() for key, row in zip(missing, rows, strict=True)}
             self._remember(fresh)
@@ -84,6 +104,7 @@ class CachedEmbedder:
                 self._vectors.popitem(last=False)
 
 
-def _key(text: str) -> bytes:
+def _key(text: str, *, queries: bool) -> bytes:
     """128 bits of blake2b; surrogates pass, so that any str has a key of its own."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    encoded = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(encoded, digest_size=16, person=b"query" * queries).digest()

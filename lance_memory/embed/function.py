@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.embed.protocol import Embedder
+from lance_memory.embed.tokens import TokenCount, estimated_tokens, verified_counts
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import InvalidInputError
 
@@ -22,15 +23,26 @@ class FunctionEmbedder:
 
     Vectors are kept at the length that the function gives them: the package compares by
     cosine, which does not see length. `name` is stored with the table, so choose one that
-    says which model made the vectors.
+    says which model made the vectors. `token_count` takes a list of n texts and gives n
+    whole numbers, by the model's own tokenizer; without it, counts are estimates.
 
-    Raises InvalidInputError for a function that cannot be called, an empty name or a
-    dimension below 1.
+    Raises InvalidInputError for a function or token_count that cannot be called, an empty name or
+    a dimension below 1.
     """
 
-    def __init__(self, function: EmbedFunction, *, name: str, dimension: int) -> None:
+    def __init__(
+        self,
+        function: EmbedFunction,
+        *,
+        name: str,
+        dimension: int,
+        token_count: TokenCount | None = None,
+    ) -> None:
         if not callable(function):
             raise InvalidInputError(f"function must be callable; found {type(function).__name__}")
+        if token_count is not None and not callable(token_count):
+            found = type(token_count).__name__
+            raise InvalidInputError(f"token_count must be callable or None; found {found}")
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name must be a non-empty string; found {name!r}")
         if type(dimension) is not int or dimension < 1:
@@ -38,6 +50,7 @@ class FunctionEmbedder:
         self._function = function
         self._name = name
         self._dimension = dimension
+        self._token_count = token_count
 
     @property
     def name(self) -> str:
@@ -59,6 +72,15 @@ class FunctionEmbedder:
             return np.empty((0, self._dimension), dtype=np.float32)
         given = self._function(list(texts))
         return to_vectors(given, name=self._name, count=len(texts), dimension=self._dimension)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """What `token_count` gives, or estimates without it (`estimated_tokens`).
+
+        Raises EmbeddingError when it gave something else than one whole number a text.
+        """
+        if self._token_count is None:
+            return estimated_tokens(texts)
+        return verified_counts(self._token_count(list(texts)), name=self._name, count=len(texts))
 
 
 def as_embedder(value: Embedder | EmbedFunction) -> Embedder:

@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.embed.require import require
+from lance_memory.embed.text import encodable
 from lance_memory.embed.weights import read_weights
 
 __all__ = ["MiniLM"]
 
 MOST_TOKENS = 256
 """The model's own max_seq_length (sentence_bert_config.json); what follows is not seen."""
+
+MARKS = 2
+"""[CLS] before every text and [SEP] behind it."""
 
 BATCH = 8
 """Sorted by length. Measured on 2 cores, texts a second against 8: texts of 15 words 16 +14 %,
@@ -35,7 +39,7 @@ class MiniLM:
     """The default embedder: an English model of 384 dimensions for texts up to 256 tokens.
 
     Constructing is free. The first `embed` of a process loads the model (about 0.3 s), which
-    all instances and threads then share.
+    all instances and threads then share. It is also a TokenCounter and a TokenEmbedder.
 
     Weights are stored as int8 and computed in float32, so a text's vector does not depend on
     what shares its batch (measured: no difference in any bit on one machine). Its cosine to
@@ -62,46 +66,85 @@ class MiniLM:
         weights are not the known ones; both on the first call.
         """
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        if len(texts) == 0:
-            return vectors
-        loaded = _load(self._model)
-        # One by one: 40 µs a text, beside 2.5 ms in the model, need no thread pool (encode_batch).
-        tokens = [loaded.tokenizer.encode(_encodable(text)).ids for text in texts]
-        for batch in _batches([len(ids) for ids in tokens]):
-            vectors[batch] = _forward(loaded.session, [tokens[row] for row in batch])
+        for one in self._passes(texts):
+            vectors[one.rows] = _means(one)
         return vectors
 
+    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """For each text float32 [t, 384], t at most 254: its tokens' states at unit length.
 
-class _Loaded(NamedTuple):
-    tokenizer: Any
-    session: Any
+        Row j is the j-th token of the text; the marks before and behind it have none. The mean
+        of the states before they are scaled, those of both marks included, has the direction of
+        the text's vector in `embed`. An empty text has the shape [0, 384]. Raises as `embed`.
+        """
+        vectors = [np.empty((0, self.dimension), dtype=np.float32)] * len(texts)
+        for one in self._passes(texts):
+            for row, states, length in zip(one.rows, one.states, one.lengths, strict=True):
+                vectors[row] = _unit(states[1 : length - 1])
+        return vectors
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each whole text, without the two marks around it; loads no weights.
+
+        A text of more than 254 is embedded by its first 254. Raises MissingExtraError when a
+        dependency is not installed.
+        """
+        tokenizer = _tokenizer(None)
+        return [len(tokenizer.encode(encodable(text)).ids) - MARKS for text in texts]
+
+    def _passes(self, texts: Sequence[str]) -> Iterator[_Pass]:
+        if len(texts) == 0:
+            return
+        tokenizer, session = _tokenizer(MOST_TOKENS), _session(self._model)
+        # One by one: 40 µs a text, beside 2.5 ms in the model, need no thread pool (encode_batch).
+        tokens = [tokenizer.encode(encodable(text)).ids for text in texts]
+        for rows in _batches([len(ids) for ids in tokens]):
+            batch = [tokens[row] for row in rows]
+            yield _Pass(rows, _forward(session, batch), np.array([len(ids) for ids in batch]))
 
 
-def _load(model: Path | None) -> _Loaded:
+class _Pass(NamedTuple):
+    """What the model gave for one batch; its states [b, t, 384] from length on are padding."""
+
+    rows: list[int]
+    states: NDArray[np.float32]
+    lengths: NDArray[np.int64]
+
+
+def _session(model: Path | None) -> Any:
     with _loading:  # or several first calls would each load the model
-        return _load_once(model)
+        return _session_once(model)
 
 
 @cache
-def _load_once(model: Path | None) -> _Loaded:
-    onnxruntime, tokenizers = require("onnxruntime"), require("tokenizers")
+def _session_once(model: Path | None) -> Any:
+    onnxruntime = require("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(MOST_THREADS, os.cpu_count() or 1)
     # Waiting threads must not burn the cores that the caller's other work needs.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(
+    return onnxruntime.InferenceSession(
         read_weights(model), options, providers=["CPUExecutionProvider"]
     )
+
+
+def _tokenizer(longest: int | None) -> Any:
+    """Cuts at `longest` tokens, the marks included. Loading it takes 20 ms."""
+    tokenizers = require("tokenizers")
+    with _loading:
+        return _tokenizer_once(tokenizers, longest)
+
+
+@cache
+def _tokenizer_once(tokenizers: Any, longest: int | None) -> Any:
     file = files(__package__) / "data" / "minilm-tokenizer.json"
     tokenizer = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    tokenizer.enable_truncation(MOST_TOKENS)
     tokenizer.no_padding()
-    return _Loaded(tokenizer, session)
-
-
-def _encodable(text: str) -> str:
-    """With "?" for lone surrogates (from undecodable file names), which UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    if longest is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(longest)
+    return tokenizer
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -112,7 +155,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _forward(session: Any, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-    """The mean over each text's token vectors, scaled to unit length (the model's own recipe)."""
+    """The states [b, t, 384] of each text's tokens, padded to the longest."""
     input_ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
@@ -124,7 +167,16 @@ def _forward(session: Any, tokens: Sequence[Sequence[int]]) -> NDArray[np.float3
         "token_type_ids": np.zeros_like(input_ids),
     }
     states: NDArray[np.float32] = session.run(["last_hidden_state"], inputs)[0]
+    return states
+
+
+def _means(one: _Pass) -> NDArray[np.float32]:
+    """The mean over each text's states, scaled to unit length (the model's own recipe)."""
+    mask = np.arange(one.states.shape[1]) < one.lengths[:, None]
     # The sum and the mean have the same direction, so there is nothing to divide by.
-    sums = np.einsum("btd,bt->bd", states, mask.astype(np.float32))
-    unit: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-    return unit
+    return _unit(np.einsum("btd,bt->bd", one.states, mask.astype(np.float32)))
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    scaled: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return scaled

