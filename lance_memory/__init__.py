@@ -10,7 +10,16 @@ from lance_memory.curate import (
     Transform,
     keep_distinct,
 )
-from lance_memory.embed import CachedEmbedder, Embedder, FunctionEmbedder, MiniLM
+from lance_memory.embed import (
+    CachedEmbedder,
+    Embedder,
+    FunctionEmbedder,
+    LanceDBEmbedder,
+    LateInteraction,
+    MiniLM,
+    OpenAIEmbedder,
+    SentenceTransformerEmbedder,
+)
 from lance_memory.errors import (
     AmbiguousError,
     ConflictError,
@@ -24,6 +33,8 @@ from lance_memory.errors import (
     StorageError,
     StoreFormatError,
 )
+from lance_memory.index.build import IndexKind, IndexReport
+from lance_memory.index.health import IndexInfo, IndexRecall
 from lance_memory.record.filters import Where
 from lance_memory.record.intake import Details, Fields
 from lance_memory.record.memory import Kind, Memory, Relationship, Scope, State
@@ -36,11 +47,13 @@ from lance_memory.record.results import (
     Outcome,
     Related,
     RollbackPlan,
+    ScoreParts,
     SearchResult,
     Stats,
+    Understood,
     WriteResult,
 )
-from lance_memory.search import Mode
+from lance_memory.search import Fusion, LanceDBReranker, Mode, Ranking, Recency, Reranker
 from lance_memory.storage import Branch, LogEntry, UpkeepResult
 from lance_memory.store import MemoryStore
 from lance_memory.view import MemoryView
@@ -67,10 +80,18 @@ __all__ = [
     "EmbeddingError",
     "Fields",
     "FunctionEmbedder",
+    "Fusion",
     "Hit",
+    "IndexInfo",
+    "IndexKind",
+    "IndexRecall",
+    "IndexReport",
     "InvalidInputError",
     "Kind",
+    "LanceDBEmbedder",
+    "LanceDBReranker",
     "LanceMemoryError",
+    "LateInteraction",
     "LogEntry",
     "Memory",
     "MemoryStore",
@@ -79,19 +100,26 @@ __all__ = [
     "MissingExtraError",
     "Mode",
     "NotFoundError",
+    "OpenAIEmbedder",
     "Outcome",
+    "Ranking",
+    "Recency",
     "RejectedError",
     "Related",
     "Relationship",
+    "Reranker",
     "RollbackPlan",
     "Scope",
     "ScopeError",
+    "ScoreParts",
     "SearchResult",
+    "SentenceTransformerEmbedder",
     "State",
     "Stats",
     "StorageError",
     "StoreFormatError",
     "Transform",
+    "Understood",
     "UpkeepResult",
     "Where",
     "WriteResult",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -25,6 +26,8 @@ from lance_memory.curate import (
 )
 from lance_memory.embed import Embedder, as_embedder, fitting, format_for
 from lance_memory.errors import InvalidInputError, RejectedError, ScopeError
+from lance_memory.index.build import IndexKind, IndexProgress, IndexReport, build_index
+from lance_memory.index.ensure import FROM_ROWS, ensure_index
 from lance_memory.ingest import (
     Addition,
     KnownContents,
@@ -57,7 +60,6 @@ from lance_memory.storage import (
     UpkeepResult,
     absolute,
     history,
-    indices,
     refuse_taken,
     rows_named,
     undo,
@@ -545,13 +547,13 @@ class MemoryStore(MemoryView):
         self,
         *,
         clean_older_than: timedelta | None = None,
-        vector_index_from: int = indices.VECTOR_INDEX_FROM_ROWS,
+        vector_index_from: int = FROM_ROWS,
     ) -> UpkeepResult:
         """Compact, build and fold the indices, and remove old versions if asked.
 
         No memory changes, and tagged versions stay. What a vector search finds is exact below
-        `vector_index_from` vectors; with the index it is approximate (IVF_PQ), and BM25 weighs
-        words by the rows that are folded.
+        `vector_index_from` vectors; with the index (see `build_index`) it is approximate, and
+        BM25 weighs words by the rows that are folded.
 
         Args:
             clean_older_than: remove the versions older than this; None removes none.
@@ -567,7 +569,54 @@ class MemoryStore(MemoryView):
         if clean_older_than is not None and clean_older_than < timedelta(0):
             raise InvalidInputError(f"clean_older_than={clean_older_than}; it cannot be negative")
         return upkeep.optimize(
-            self._table, clean_older_than=clean_older_than, vector_index_from=vector_index_from
+            self._table,
+            clean_older_than=clean_older_than,
+            ensure_index=partial(ensure_index, from_rows=vector_index_from),
+        )
+
+    def build_index(
+        self,
+        *,
+        kind: IndexKind | str = IndexKind.AUTO,
+        trainer: str | None = None,
+        partitions: int | None = None,
+        sub_vectors: int | None = None,
+        seed: int = 0,
+        progress: IndexProgress | None = None,
+    ) -> IndexReport:
+        """Build the vector index anew, over all vectors; `optimize` does so by itself when it pays.
+
+        No memory changes. The index takes the place of the old one only after every vector was
+        found in it once, and a sample of queries found their neighbours; until then, and when
+        anything fails, searches go on as before. Vectors written meanwhile are found by a scan.
+
+        Args:
+            kind: "ivf_pq", "ivf_rq", "ivf_flat", "ivf_sq" or "ivf_hnsw_sq"; "auto" takes IVF_PQ
+                where a GPU trains it or a trainer is named, and IVF_RQ on a CPU.
+            trainer: of IVF_PQ: "lance", "torch", "torch:cpu", "torch:cuda" or "cuvs"; by default
+                the first GPU trainer that works here, else "lance".
+            partitions: cells that the vectors are sorted into; by default one for 4,096 vectors.
+            sub_vectors: of IVF_PQ: bytes that a vector is coded in, which divide its dimension;
+                by default one for 8 dimensions.
+            seed: of the sample and of the training.
+            progress: called with (step, done, in all), 0 where that is not known.
+
+        Raises:
+            InvalidInputError: an unknown kind or trainer, one that does not work here, sizes that
+                do not fit, or too few vectors.
+            MissingExtraError: the trainer is not installed.
+            ConflictError: compactions, or other builds, came between several times.
+            StorageError: the index failed its check, or the disk is full; nothing was changed.
+        """
+        self._whole_store("building the index")
+        return build_index(
+            self._table,
+            kind=kind,
+            trainer=trainer,
+            partitions=partitions,
+            sub_vectors=sub_vectors,
+            seed=seed,
+            progress=progress,
         )
 
     # -- inside ---------------------------------------------------------------------------

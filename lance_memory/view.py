@@ -7,8 +7,9 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,9 @@ from lance_memory.errors import (
     InvalidInputError,
     LanceMemoryError,
     NotFoundError,
+    ScopeError,
 )
+from lance_memory.index.health import IndexInfo, IndexRecall, inspect, measure_recall
 from lance_memory.record import filters, lineage
 from lance_memory.record.compare import COLUMNS, differing
 from lance_memory.record.filters import Filter, Where
@@ -31,7 +34,7 @@ from lance_memory.record.results import Change, Diff, Related, SearchResult, Sta
 from lance_memory.record.rows import EMBEDDING, to_memories
 from lance_memory.record.times import Clock, utc
 from lance_memory.record.values import text_value
-from lance_memory.search import Mode, Query, run
+from lance_memory.search import KnownActors, Mode, Page, Query, Ranking, run
 from lance_memory.storage import (
     Branch,
     Comparison,
@@ -67,6 +70,7 @@ class MemoryView:
         scope: Scope | None = None,
         pinned: Snapshot | None = None,
         moment: datetime | None = None,
+        actors: KnownActors | None = None,
     ) -> None:
         self._table = table
         self._embedder = embedder
@@ -74,6 +78,7 @@ class MemoryView:
         self._scope = scope or Scope()
         self._pinned = pinned
         self._fixed_moment = moment
+        self._actors = actors or KnownActors()
 
     # -- what this is ---------------------------------------------------------------------
 
@@ -121,6 +126,11 @@ class MemoryView:
         other = copy.copy(self)
         other._scope = self._scope.narrowed(**levels)
         return other
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes this store's vectors, with its cache."""
+        return self._embedder
 
     # -- memories -------------------------------------------------------------------------
 
@@ -220,6 +230,7 @@ class MemoryView:
         k: int = 10,
         offset: int = 0,
         mode: Mode | str = Mode.HYBRID,
+        ranking: Ranking | None = None,
         **where: Unpack[Where],
     ) -> SearchResult:
         """Recall by meaning, words, or both; visible memories unless `states` says otherwise.
@@ -230,6 +241,7 @@ class MemoryView:
             k: at most as many hits; 0 gives none.
             offset: hits to skip, for paging.
             mode: "hybrid" takes the union of both legs, "vector" and "text" one leg alone.
+            ranking: how candidates become an order; see `Ranking`.
             where: see `Where`.
 
         Raises:
@@ -237,16 +249,41 @@ class MemoryView:
             EmbeddingError: the embedder failed, in mode "vector" (in "hybrid" words answer
                 alone, and `degraded` says so).
         """
-        asked = Query.of(
-            query,
-            vector=vector,
-            mode=mode,
-            k=k,
-            offset=offset,
-            where=Filter.of(where, within=self._scope),
-            dimension=self._table.format.dimension,
+        asked = Query.of(query, vector=vector, mode=mode, dimension=self._table.format.dimension)
+        return self._asked([asked], k, offset, ranking, where)[0]
+
+    def search_many(
+        self,
+        queries: Sequence[str] | None = None,
+        *,
+        vectors: ArrayLike | None = None,
+        k: int = 10,
+        offset: int = 0,
+        mode: Mode | str = Mode.HYBRID,
+        ranking: Ranking | None = None,
+        **where: Unpack[Where],
+    ) -> builtins.list[SearchResult]:
+        """Answer many questions at one version; several times the throughput of one by one.
+
+        Args:
+            queries: the questions.
+            vectors: [n, d] numbers, in place of the questions' embeddings or of the questions.
+            k: at most as many hits for each; 0 gives none.
+            offset: hits to skip.
+            mode: as for `search`.
+            ranking: as for `search`.
+            where: see `Where`; one filter for all.
+
+        Returns:
+            One result for each question, in order.
+
+        Raises:
+            InvalidInputError, EmbeddingError: as for `search`.
+        """
+        asked = Query.many(
+            queries, vectors=vectors, mode=mode, dimension=self._table.format.dimension
         )
-        return run(self._snapshot(), asked, embed=self._embed, moment=self._moment())
+        return self._asked(asked, k, offset, ranking, where)
 
     # -- tables ---------------------------------------------------------------------------
 
@@ -290,6 +327,23 @@ class MemoryView:
         except (pl.exceptions.PolarsError, TypeError) as error:
             raise InvalidInputError(f"the query failed: {error}") from error
 
+    def lancedb_table(self) -> Any:
+        """The same table as a `lancedb.table.LanceTable`: query builder, hybrid search, rerankers.
+
+        Of a store it follows the newest version, of a view it stays at that version. Read it as
+        you like; write through the store, which alone keeps the rules and the record of writes.
+        (LanceDB's lazy `to_polars()` cannot read the JSON column `metadata`: the store's can.)
+
+        Raises:
+            ScopeError: the handle is scoped, and the table holds every scope.
+        """
+        if self._scope:
+            raise ScopeError(
+                f"a LanceDB table holds every scope, and this handle is scoped to {self._scope}; "
+                "use the store's own handle"
+            )
+        return self._table.lancedb(version=self._pinned.version if self._pinned else None)
+
     # -- versions -------------------------------------------------------------------------
 
     def at(self, when: int | str | datetime) -> MemoryView:
@@ -312,6 +366,7 @@ class MemoryView:
             scope=self._scope,
             pinned=pinned,
             moment=moment,
+            actors=self._actors,
         )
 
     def log(self, *, limit: int | None = None, upkeep: bool = False) -> builtins.list[LogEntry]:
@@ -383,6 +438,33 @@ class MemoryView:
             unindexed_rows=indices.unindexed_rows(snapshot),
         )
 
+    # -- the vector index -----------------------------------------------------------------
+
+    def index(self) -> IndexInfo | None:
+        """The vector index of this version and what should be done about it.
+
+        It is the whole store's, whatever the scope. None: vectors are searched exactly.
+        """
+        return inspect(self._snapshot())
+
+    def index_recall(self, *, k: int = 10, sample: int = 200, seed: int = 0) -> IndexRecall:
+        """How many of the true nearest a vector search finds, against an exact scan.
+
+        Stored vectors of this scope are the queries, and each looks for its `k` nearest others
+        within the scope, in whatever state. Reads every vector of the scope twice.
+
+        Args:
+            k: neighbours of each query.
+            sample: queries.
+            seed: of the choice of queries.
+
+        Raises:
+            InvalidInputError: `k` or `sample` is below 1.
+        """
+        return measure_recall(
+            self._snapshot(), k=k, sample=sample, seed=seed, predicate=self._boundary()
+        )
+
     # -- inside ---------------------------------------------------------------------------
 
     def _snapshot(self, when: int | str | datetime | None = None) -> Snapshot:
@@ -403,15 +485,34 @@ class MemoryView:
         """The predicate of the scope alone: every state."""
         return Filter(scope=self._scope, states="any").predicate(self._moment())
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], *, queries: bool = False) -> NDArray[np.float32]:
         try:
-            return checked(self._embedder, texts)
+            return checked(self._embedder, texts, queries=queries)
         except LanceMemoryError:
             raise
         except Exception as error:  # an embedder is the user's code: it may raise anything
             raise EmbeddingError(
                 f"the embedder {self._embedder.name!r} failed on {len(texts)} text(s): {error}"
             ) from error
+
+    def _asked(
+        self,
+        queries: Sequence[Query],
+        k: int,
+        offset: int,
+        ranking: Ranking | None,
+        where: Where,
+    ) -> builtins.list[SearchResult]:
+        snapshot = self._snapshot()
+        chosen = Filter.of(where, within=self._scope)
+        return run(
+            snapshot,
+            queries,
+            Page.of(k=k, offset=offset, where=chosen, ranking=ranking),
+            embed=partial(self._embed, queries=True),
+            names=lambda scope: self._actors.names(snapshot, scope),
+            moment=self._moment(),
+        )
 
     def _ordered_ids(self, snapshot: Snapshot, predicate: str | None) -> builtins.list[str]:
         rows = snapshot.scan(predicate, columns=["id", "event_at", "created_at"])

@@ -112,8 +112,11 @@ class Filter:
             valid_at=_moment(given.get("valid_at"), "valid_at"),
         )
 
-    def predicate(self, moment: datetime) -> str | None:
-        """The engine predicate; None when every row passes. `moment` decides expiry."""
+    def predicate(self, moment: datetime | None) -> str | None:
+        """The engine predicate; None when every row passes.
+
+        `moment` decides expiry; None: nothing has expired, and no row is asked.
+        """
         parts = [equals(name, value) for name, value in self.scope.given().items()]
         parts += [equals(name, value) for name, value in self.equal.items()]
         if self.kinds is not None:
@@ -158,14 +161,14 @@ def present(column: str) -> str:
     return f"`{column}` IS NOT NULL"
 
 
-def visible(moment: datetime) -> str:
-    """Active, and not expired at `moment`."""
-    return f"{equals('state', State.ACTIVE)} AND {_unexpired(moment)}"
+def visible(moment: datetime | None) -> str:
+    """Active, and not expired at `moment`; None: nothing has expired."""
+    return _unexpired(equals("state", State.ACTIVE), moment)
 
 
-def live(moment: datetime) -> str:
+def live(moment: datetime | None) -> str:
     """Active or pending, and not expired at `moment`: what a key is unique among."""
-    return f"{is_one_of('state', (State.ACTIVE, State.PENDING))} AND {_unexpired(moment)}"
+    return _unexpired(is_one_of("state", (State.ACTIVE, State.PENDING)), moment)
 
 
 def is_live(row: Mapping[str, Any], moment: datetime) -> bool:
@@ -174,8 +177,10 @@ def is_live(row: Mapping[str, Any], moment: datetime) -> bool:
     return row["state"] in (State.ACTIVE, State.PENDING) and (end is None or end > moment)
 
 
-def _unexpired(moment: datetime) -> str:
-    return any_of(missing("expires_at"), f"expires_at > {_instant(moment)}")
+def _unexpired(state: str, moment: datetime | None) -> str:
+    if moment is None:
+        return state
+    return f"{state} AND {any_of(missing('expires_at'), f'expires_at > {_instant(moment)}')}"
 
 
 def equals(column: str, value: str) -> str:

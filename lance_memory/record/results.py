@@ -18,8 +18,10 @@ __all__ = [
     "Outcome",
     "Related",
     "RollbackPlan",
+    "ScoreParts",
     "SearchResult",
     "Stats",
+    "Understood",
     "WriteResult",
 ]
 
@@ -80,39 +82,98 @@ class AddManyResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreParts:
+    """What a score is made from: the sum of the first five, times the factors.
+
+    Divided by what the best candidate has, that is the score; a reranker's word comes after it.
+
+    Attributes:
+        vector: share of the cosine, scaled to 0..1 over the candidates.
+        words: share of BM25, divided by the best.
+        neighbours: from what stands before and after it in its session.
+        actor: bonus, when the question names its actor.
+        period: bonus, when it happened in a period that the question names.
+        recency: factor, 0..1; 1 unless asked for.
+        importance: factor, 0..1; 1 unless asked for.
+        reranker: what the reranker gave, on its own scale; None where it did not look.
+    """
+
+    vector: float = 0.0
+    words: float = 0.0
+    neighbours: float = 0.0
+    actor: float = 0.0
+    period: float = 0.0
+    recency: float = 1.0
+    importance: float = 1.0
+    reranker: float | None = None
+
+    def __str__(self) -> str:
+        sums = ("vector", "words", "neighbours", "actor", "period")
+        told = [f"{name} {getattr(self, name):.3f}" for name in sums if getattr(self, name)]
+        factors = [
+            f", times {name} {getattr(self, name):.3f}"
+            for name in ("recency", "importance")
+            if getattr(self, name) != 1
+        ]
+        last = "" if self.reranker is None else f"; reranker {self.reranker:.3f}"
+        return " + ".join(told or ["nothing"]) + "".join(factors) + last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One recalled memory, and why.
 
     Attributes:
-        score: 0..1, higher is nearer; comparable within one result only.
+        score: 0..1, higher is nearer; comparable within one result only: the best has 1.
         similarity: cosine of query and memory, -1..1; None where the vector leg did not see it.
         words: BM25 of the words leg, >= 0; None where that leg did not see it.
+        parts: what the score is made from.
     """
 
     memory: Memory
     score: float
     similarity: float | None = None
     words: float | None = None
+    parts: ScoreParts = field(default_factory=ScoreParts)
 
     def explain(self) -> str:
-        """The score's parts in one line."""
-        parts = [
+        """The score and its parts in one line."""
+        seen = [
             f"cosine {self.similarity:.3f}" if self.similarity is not None else "not by vector",
             f"BM25 {self.words:.2f}" if self.words is not None else "not by words",
         ]
-        return f"score {self.score:.3f} from {', '.join(parts)}"
+        return f"score {self.score:.3f} from {self.parts} ({', '.join(seen)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """What a search made of the question.
+
+    Attributes:
+        embedded: the text whose vector was compared; empty where there was none.
+        words: the text of the words leg.
+        actors: known actors that the question names.
+        periods: dates that it names, such as "2023-05-08", "2023-05", or "*-05" for any May.
+    """
+
+    embedded: str = ""
+    words: str = ""
+    actors: tuple[str, ...] = ()
+    periods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """The hits of one search, best first, at one version.
 
-    `degraded` names the legs that could not answer, with the reason. Iterates over its hits.
+    `understood` says what was made of the question; `degraded` names the legs that could not
+    answer, with the reason. Iterates over its hits.
     """
 
     version: int
     mode: str
     hits: tuple[Hit, ...]
+    understood: Understood = field(default_factory=Understood)
     degraded: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:

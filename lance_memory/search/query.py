@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.filters import Filter
+from lance_memory.record.memory import State
 from lance_memory.record.values import text_value
+from lance_memory.search.ranking import Ranking
 
-__all__ = ["Mode", "Query"]
-
+__all__ = ["Mode", "Page", "Query"]
 
 _LONG = 100
 _MOST = 1_000
@@ -28,52 +31,60 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Which hits to give: filtered, ranked, from the `offset`-th on at most `k`."""
+
+    k: int
+    offset: int
+    filter: Filter
+    ranking: Ranking
+
+    @classmethod
+    def of(cls, *, k: int, offset: int, where: Filter, ranking: Ranking | None) -> Page:
+        """Check the arguments.
+
+        Raises:
+            InvalidInputError: k or offset is negative, or `ranking` is something else.
+        """
+        if k < 0 or offset < 0:
+            raise InvalidInputError(f"k={k}, offset={offset}; neither can be negative")
+        if ranking is not None and not isinstance(ranking, Ranking):
+            raise InvalidInputError(f"ranking={ranking!r}; it takes a Ranking")
+        return cls(k=k, offset=offset, filter=where, ranking=ranking or Ranking())
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.k
+
+    @property
+    def successors_too(self) -> bool:
+        """Whether the filter lets superseded memories pass, which may meet their successors."""
+        states = self.filter.states
+        return states == "any" or (not isinstance(states, str) and State.SUPERSEDED in states)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One search. `vector` is a unit vector, float32 [d]; None: embed `text` where it is needed."""
+    """One question. `vector` is a unit vector, float32 [d]; None: embed `text` where needed."""
 
     text: str
     vector: NDArray[np.float32] | None
     mode: Mode
-    k: int
-    offset: int
-    filter: Filter
-
-    @property
-    def words(self) -> str:
-        """The text for the words leg.
-
-        Of a long one each word counts once, and only the first thousand: the engine's time grows
-        with every repetition.
-        """
-        words = self.text.split()
-        if len(words) <= _LONG:
-            return self.text
-        return " ".join(list(dict.fromkeys(words))[:_MOST])
 
     @classmethod
     def of(
-        cls,
-        text: str | None,
-        *,
-        vector: ArrayLike | None,
-        mode: Mode | str,
-        k: int,
-        offset: int,
-        where: Filter,
-        dimension: int,
+        cls, text: str | None, *, vector: ArrayLike | None, mode: Mode | str, dimension: int
     ) -> Query:
         """Check the arguments.
 
         Raises:
-            InvalidInputError: nothing is asked, k or offset is negative, the mode is unknown or
-                lacks what it needs, the vector has another length, is not finite or all zero.
+            InvalidInputError: nothing is asked, the mode is unknown or lacks what it needs, the
+                vector has another length, is not finite or all zero.
         """
         if text is not None:
             check_text(text)
         if text is None and vector is None:
             raise InvalidInputError("a search needs a text or a vector")
-        if k < 0 or offset < 0:
-            raise InvalidInputError(f"k={k}, offset={offset}; neither can be negative")
         if mode not in list(Mode):
             raise InvalidInputError(f"mode={mode!r}; there are: {', '.join(Mode)}")
         if text is None:
@@ -84,10 +95,44 @@ class Query:
             text=text or "",
             vector=None if vector is None else checked_vector(vector, dimension),
             mode=Mode(mode),
-            k=k,
-            offset=offset,
-            filter=where,
         )
+
+    @classmethod
+    def many(
+        cls,
+        texts: Sequence[str] | None,
+        *,
+        vectors: ArrayLike | None,
+        mode: Mode | str,
+        dimension: int,
+    ) -> list[Query]:
+        """Of texts, of vectors [n, d], or of both in pairs.
+
+        Raises:
+            InvalidInputError: as for `of`, or there are not as many vectors as texts.
+        """
+        if texts is None and vectors is None:
+            raise InvalidInputError("a search needs texts or vectors")
+        if isinstance(texts, str):
+            raise InvalidInputError("queries is one text; for a single question call search()")
+        given = None if vectors is None else list(np.asarray(vectors))
+        size = len(texts) if texts is not None else len(given or ())
+        if given is not None and len(given) != size:
+            raise InvalidInputError(f"{size} queries, but {len(given)} vectors")
+        return [
+            cls.of(text, vector=vector, mode=mode, dimension=dimension)
+            for text, vector in zip_longest(texts or (), given or ())
+        ]
+
+
+def brief(text: str) -> str:
+    """`text` for the words leg.
+
+    Of a long one each word counts once, and only the first thousand: the engine's time grows with
+    every repetition.
+    """
+    words = text.split()
+    return text if len(words) <= _LONG else " ".join(list(dict.fromkeys(words))[:_MOST])
 
 
 def checked_vector(vector: ArrayLike, dimension: int) -> NDArray[np.float32]:

@@ -1,132 +1,229 @@
-"""query → legs → union → fusion → collapse → hits."""
+"""questions → legs → union → scores → collapse → page → hits, for one question or many at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_memory.errors import LanceMemoryError
-from lance_memory.record.memory import Memory
+from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.results import Hit, SearchResult
 from lance_memory.record.rows import to_memories
-from lance_memory.search.fusion import ranked
-from lance_memory.search.query import Mode, Query
+from lance_memory.search.candidates import Addresses, Candidates, Frame, Union, union
+from lance_memory.search.legs import Vectors, legs
+from lance_memory.search.names import Names
+from lance_memory.search.query import Mode, Page, Query
+from lance_memory.search.question import Question, understood
+from lance_memory.search.rerank import Reranker, reranked
+from lance_memory.search.scoring import Scored, Traits, scored
+from lance_memory.search.traits import traits
 from lance_memory.storage import Snapshot
 
 __all__ = ["run"]
 
 _CANDIDATES = 100
-"""From each leg at least as many; recall on LoCoMo rises no more beyond."""
+"""From each leg as many are fused; recall on LoCoMo rises no more beyond."""
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Legs:
-    """What the two legs found: rows, and id → cosine or BM25, each best first."""
-
-    rows: tuple[pa.Table, ...]
-    cosines: Mapping[str, float]
-    words: Mapping[str, float]
-
-    def successors(self) -> dict[str, str | None]:
-        """Id → its successor, of every candidate."""
-        columns = [(r["id"].to_pylist(), r["superseded_by"].to_pylist()) for r in self.rows]
-        return {i: by for ids, bys in columns for i, by in zip(ids, bys, strict=True)}
-
-    def memories(self, ids: Sequence[str]) -> list[Memory]:
-        """The candidates with these ids, in this order."""
-        if not ids:
-            return []
-        rows = pa.concat_tables(self.rows)
-        place = {identifier: i for i, identifier in enumerate(rows["id"].to_pylist())}
-        return to_memories(rows.take(pa.array([place[identifier] for identifier in ids])))
-
-
-def run(snapshot: Snapshot, query: Query, *, embed: Embed, moment: datetime) -> SearchResult:
-    """The hits of `query` at `snapshot`; filters hold before ranking, so a page is always full.
+def run(
+    snapshot: Snapshot,
+    queries: Sequence[Query],
+    page: Page,
+    *,
+    embed: Embed,
+    names: Callable[[Scope], Names],
+    moment: datetime,
+) -> list[SearchResult]:
+    """The page of hits of each query; filters hold before ranking, so a page is always full.
 
     Where the embedder fails in hybrid mode, words alone answer, and `degraded` says so.
     """
+    today = moment.astimezone(UTC).date()
+    known = partial(names, page.filter.scope)
+    questions = [understood(query, names=known, today=today) for query in queries]
     degraded: dict[str, str] = {}
-    page: list[tuple[str, float]] = []
-    legs = _Legs(rows=(), cosines={}, words={})
-    if query.k:
-        vector = _vector(query, embed, degraded)
-        legs, page = _page(snapshot, query, vector, query.filter.predicate(moment))
-    hits = tuple(
-        Hit(
-            memory=memory,
-            score=score,
-            similarity=legs.cosines.get(identifier),
-            words=legs.words.get(identifier),
+    hits: list[tuple[Hit, ...]] = [()] * len(questions)
+    if page.k and questions:
+        vectors = _vectors(questions, embed, degraded)
+        hits = _hits(
+            snapshot, _ranked(snapshot, questions, vectors, page=page, moment=moment), page
         )
-        for (identifier, score), memory in zip(
-            page, legs.memories([identifier for identifier, _ in page]), strict=True
+    return [
+        SearchResult(
+            version=snapshot.version,
+            mode=question.query.mode,
+            hits=found,
+            understood=question.told(),
+            degraded=degraded,
         )
-    )
-    return SearchResult(version=snapshot.version, mode=query.mode, hits=hits, degraded=degraded)
+        for question, found in zip(questions, hits, strict=True)
+    ]
 
 
-def _page(
-    snapshot: Snapshot, query: Query, vector: NDArray[np.float32] | None, predicate: str | None
-) -> tuple[_Legs, list[tuple[str, float]]]:
-    """Deeper and deeper into the legs, until the page is full or there is no more."""
-    rows = snapshot.count()
-    end = min(query.offset + query.k, rows)
-    depth = _CANDIDATES + end
-    while True:
-        legs = _legs(snapshot, query, vector, predicate, depth=depth)
-        successors = legs.successors()
-        alone = [
-            (identifier, score)
-            for identifier, score in ranked(legs.cosines, legs.words, candidates=_CANDIDATES)
-            if successors[identifier] not in successors
-        ]
-        if len(alone) >= end or depth >= rows:
-            return legs, alone[query.offset : query.offset + query.k]
-        depth *= 4
-
-
-def _legs(
-    snapshot: Snapshot,
-    query: Query,
-    vector: NDArray[np.float32] | None,
-    predicate: str | None,
-    *,
-    depth: int,
-) -> _Legs:
-    cosines: dict[str, float] = {}
-    words: dict[str, float] = {}
-    rows: list[pa.Table] = []
-    if vector is not None:
-        near = snapshot.nearest(vector, k=depth, predicate=predicate)
-        cosines = {i: 1.0 - distance for i, distance in _scored(near, "_distance").items()}
-        rows.append(near.drop_columns(["_distance"]))
-    if query.mode != Mode.VECTOR:
-        said = snapshot.matching(query.words, k=depth, predicate=predicate)
-        words = _scored(said, "_score")
-        rows.append(said.drop_columns(["_score"]))
-    return _Legs(rows=tuple(rows), cosines=cosines, words=words)
-
-
-def _vector(query: Query, embed: Embed, degraded: dict[str, str]) -> NDArray[np.float32] | None:
-    if query.mode == Mode.TEXT or query.vector is not None:
-        return query.vector if query.mode != Mode.TEXT else None
+def _vectors(questions: Sequence[Question], embed: Embed, degraded: dict[str, str]) -> Vectors:
+    """The vector of each question; those that are not given in one call of the embedder."""
+    texts = [question.embed for question in questions if question.embed]
     try:
-        vector: NDArray[np.float32] = embed([query.text])[0]
+        made = iter(embed(texts) if texts else ())
     except LanceMemoryError as error:
-        if query.mode == Mode.VECTOR:
+        if any(question.query.mode == Mode.VECTOR for question in questions):
             raise
         degraded["vector"] = str(error)
-        return None
-    return vector
+        return [None] * len(questions)
+    return [next(made) if question.embed else question.query.vector for question in questions]
 
 
-def _scored(rows: pa.Table, column: str) -> dict[str, float]:
-    return dict(zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True))
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Candidates with their scores; `order` has their places, best first."""
+
+    question: Question
+    found: Candidates
+    scored: Scored
+    order: NDArray[np.intp]
+
+    def addresses(self, places: slice) -> Addresses:
+        """Of a part of the order."""
+        return self.found.addresses[self.order[places]]
+
+    def hits(self, memories: Sequence[Memory], places: slice) -> list[Hit]:
+        """A part of the order, whose memories these are."""
+        return [
+            Hit(
+                memory=memory,
+                score=float(self.scored.scores[i]),
+                similarity=_seen(self.found.cosines[i]),
+                words=_seen(self.found.words[i]),
+                parts=self.scored.of(i),
+            )
+            for memory, i in zip(memories, self.order[places], strict=True)
+        ]
+
+
+def _seen(score: np.float64) -> float | None:
+    return None if np.isnan(score) else float(score)
+
+
+def _ranked(
+    snapshot: Snapshot,
+    questions: Sequence[Question],
+    vectors: Vectors,
+    *,
+    page: Page,
+    moment: datetime,
+) -> list[_Ranked]:
+    """Deeper and deeper into the legs, until each page is full or there is no more."""
+    rows = snapshot.count()
+    end = min(page.end, rows)
+    done: dict[int, _Ranked] = {}
+    waiting, depth = list(range(len(questions))), _depth(questions, page, end)
+    while waiting:
+        asked = [questions[i] for i in waiting]
+        given = [vectors[i] for i in waiting]
+        found = _round(snapshot, asked, given, page=page, moment=moment, depth=depth)
+        done |= dict(zip(waiting, found, strict=True))
+        waiting = [i for i in waiting if len(done[i].order) < end and depth < rows]
+        depth *= 4
+    return [done[i] for i in range(len(questions))]
+
+
+def _depth(questions: Sequence[Question], page: Page, end: int) -> int:
+    """How deep the legs look at first: one alone as deep as the page, where nothing reorders."""
+    ranking = page.ranking
+    reordered = ranking.recency is not None or ranking.importance or ranking.reranker is not None
+    hybrid = any(question.query.mode == Mode.HYBRID for question in questions)
+    if not hybrid and not reordered and not page.successors_too:
+        return end
+    return _CANDIDATES + (end if end > _CANDIDATES or page.successors_too else 0)
+
+
+def _round(
+    snapshot: Snapshot,
+    questions: Sequence[Question],
+    vectors: Vectors,
+    *,
+    page: Page,
+    moment: datetime,
+    depth: int,
+) -> list[_Ranked]:
+    """Each question's candidates from this deep, ranked, without those whose successor is there."""
+    # Asking for what has not expired takes as long as the search: leave it out where nothing has.
+    predicate = page.filter.predicate(moment if snapshot.expired_by(moment) else None)
+    pairs = legs(snapshot, questions, vectors, depth=depth, predicate=predicate)
+    found = [union(near, said, first=_CANDIDATES) for near, said in pairs]
+    known = traits(snapshot, questions, found, page)
+    ranked = [
+        _ordered(question, both, one, page, moment)
+        for question, both, one in zip(questions, found, known, strict=True)
+    ]
+    return _collapsed(snapshot, ranked) if page.successors_too else ranked
+
+
+def _ordered(
+    question: Question, found: Union, known: Traits, page: Page, moment: datetime
+) -> _Ranked:
+    alone = question.query.mode != Mode.HYBRID
+    result = scored(found, known, page.ranking, moment=moment, alone=alone)
+    return _Ranked(question, found.whole, result, np.argsort(-result.scores, kind="stable"))
+
+
+def _collapsed(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> list[_Ranked]:
+    """Without what was superseded by another candidate of the same question."""
+    frame = Frame(snapshot, [one.found.addresses for one in ranked], ["id", "superseded_by"])
+    kept = []
+    for one in ranked:
+        rows = frame.rows(one.found.addresses)
+        there = pc.is_in(rows["superseded_by"], rows["id"].combine_chunks(), skip_nulls=True)
+        alone = ~there.to_numpy().astype(np.bool_)
+        kept.append(replace(one, order=one.order[alone[one.order]]))
+    return kept
+
+
+def _hits(snapshot: Snapshot, ranked: Sequence[_Ranked], page: Page) -> list[tuple[Hit, ...]]:
+    """The pages, with the payload of all of them read at once."""
+    reranker = page.ranking.reranker
+    start, end = page.offset, page.end
+    if reranker is not None:  # it orders the first, and their page may be any part of these
+        start, end = 0, max(end, page.ranking.rerank_depth)
+    read = slice(start, end)
+    frame = Frame(snapshot, [one.addresses(read) for one in ranked], snapshot.columns)
+    hits = [one.hits(to_memories(frame.rows(one.addresses(read))), read) for one in ranked]
+    if reranker is not None:
+        hits = [
+            _reordered(reranker, one.question, found, page.ranking.rerank_depth)
+            for one, found in zip(ranked, hits, strict=True)
+        ]
+    return [tuple(found[page.offset - start : page.end - start]) for found in hits]
+
+
+def _reordered(
+    reranker: Reranker, question: Question, hits: Sequence[Hit], depth: int
+) -> list[Hit]:
+    """The first `depth` hits by what the reranker says, and the others after them.
+
+    Its best has score 1, its worst the score of the last hit that it was given.
+    """
+    looked, rest = hits[:depth], hits[depth:]
+    if not looked:
+        return []
+    given = reranked(reranker, question.plain, looked)
+    low, high = given.min(), given.max()
+    scaled = (given - low) / (high - low) if high > low else np.ones(len(given))
+    least = looked[-1].score
+    again = [
+        replace(
+            looked[i],
+            score=float(least + (1.0 - least) * scaled[i]),
+            parts=replace(looked[i].parts, reranker=float(given[i])),
+        )
+        for i in np.argsort(-given, kind="stable")
+    ]
+    return [*again, *rest]

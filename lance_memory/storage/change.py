@@ -138,7 +138,7 @@ def commit(
         except CommitConflictError:
             time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.05)))
             continue
-        made = Snapshot(dataset)
+        made = snapshot.sibling(dataset)
         published(made)
         return change, made
     name = f" {change.audit.operation}" if change else ""

@@ -1,21 +1,28 @@
-"""The indices of the table: which there are, and how they are made and folded."""
+"""The scalar and text indices of the table: which there are, and how they are made.
+
+The vector index is made in `vector_index`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_memory.record.filters import present
-from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance import Index
 
-__all__ = ["create_missing", "create_text_index", "has_text_index", "unindexed_rows"]
+__all__ = [
+    "commit_indices",
+    "create_missing",
+    "create_text_index",
+    "has_text_index",
+    "unindexed_rows",
+]
 
 TEXT_INDEX = "content_idx"
-VECTOR_INDEX = "embedding_idx"
 
 # Words: ICU finds Chinese and Japanese words where the default tokenizer finds none, and
 # costs English nothing that was measured; folding finds `autenticação` by `autenticacao`.
@@ -41,9 +48,6 @@ _SCALAR_INDICES = {
     "tags": "LABEL_LIST",
 }
 
-VECTOR_INDEX_FROM_ROWS = 5_000
-"""Below as many vectors an exact scan is as fast as an index, and exact."""
-
 
 def has_text_index(snapshot: Snapshot) -> bool:
     """Whether words can be searched."""
@@ -61,61 +65,62 @@ def create_text_index(snapshot: Snapshot) -> None:
             return  # the other one has built it
 
 
-def create_missing(snapshot: Snapshot, *, vector_index_from: int) -> list[str]:
-    """Build the scalar indices that are missing, and the vector index once it pays.
+def create_missing(snapshot: Snapshot) -> list[str]:
+    """Build the scalar indices that are missing.
 
     Returns:
         The names of the indices built, committed together as one version.
     """
     names = _names(snapshot)
-    dataset = snapshot.dataset
     fragments = sorted(snapshot.fragment_ids)
-    if not fragments:
+    missing = {
+        f"{column}_idx": (column, kind)
+        for column, kind in _SCALAR_INDICES.items()
+        if f"{column}_idx" not in names
+    }
+    if not fragments or not missing:
         return []
-    built: list[Index] = []
     with translated("build indices"):
-        for column, kind in _SCALAR_INDICES.items():
-            if f"{column}_idx" not in names:
-                built.append(
-                    dataset.create_index_uncommitted(
-                        column, kind, name=f"{column}_idx", fragment_ids=fragments
-                    )
-                )
-        vectors = dataset.count_rows(present(EMBEDDING))
-        if VECTOR_INDEX not in names and vectors >= vector_index_from:
-            built.append(_vector_index(snapshot, fragments, vectors))
-        if built:
-            _commit_indices(snapshot, built)
-    return [index.name for index in built]
+        built = [
+            snapshot.dataset.create_index_uncommitted(
+                column, kind, name=name, fragment_ids=fragments
+            )
+            for name, (column, kind) in missing.items()
+        ]
+        commit_indices(snapshot, built)
+    return list(missing)
 
 
-def _vector_index(snapshot: Snapshot, fragments: list[int], vectors: int) -> Index:
-    """IVF_PQ with about 4,096 rows a partition and 8 dimensions a sub-vector."""
-    dimension = snapshot.schema.field(EMBEDDING).type.list_size
-    sub_vectors = next(
-        m for m in (dimension // 8, dimension // 4, dimension) if m and dimension % m == 0
-    )
-    return snapshot.dataset.create_index_uncommitted(
-        EMBEDDING,
-        "IVF_PQ",
-        name=VECTOR_INDEX,
-        metric="cosine",
-        num_partitions=max(1, vectors // 4_096),
-        num_sub_vectors=sub_vectors,
-        fragment_ids=fragments,
-    )
+def commit_indices(
+    snapshot: Snapshot,
+    built: Sequence[Index],
+    *,
+    removed: Sequence[Index] = (),
+    detached: bool = False,
+) -> lance.LanceDataset:
+    """Make indices part of the table, and others no longer, as one version.
 
+    Args:
+        snapshot: what they were built on; a compaction since is a conflict.
+        built: the new ones.
+        removed: those that they replace.
+        detached: as a version of its own beside the table's, for a look.
 
-def _commit_indices(snapshot: Snapshot, built: list[Index]) -> None:
+    Raises:
+        CommitConflictError: the rows, or the indices, were changed since.
+    """
     transaction = lance.Transaction(
         read_version=snapshot.version,
-        operation=lance.LanceOperation.CreateIndex(new_indices=built, removed_indices=[]),
+        operation=lance.LanceOperation.CreateIndex(
+            new_indices=list(built), removed_indices=list(removed)
+        ),
         transaction_properties={},
     )
-    lance.LanceDataset.commit(
+    return lance.LanceDataset.commit(
         snapshot.dataset,
         transaction,
         storage_options=snapshot.dataset.initial_storage_options,
+        detached=detached,
     )
 
 

@@ -6,26 +6,27 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.record.filters import is_one_of
+from lance_memory.record.filters import is_one_of, present
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
 from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.kept import Files, Kept
+from lance_memory.storage.nearest import nearest, nearest_many
+from lance_memory.storage.wording import korean_stems, text_query, words_beginning
 
 __all__ = ["Located", "Snapshot"]
 
 _LIST_LIMIT = 2_000
 """Beyond as many ids, one pass over the narrow id column beats a predicate that lists them."""
 
-_PROBES = 32
-"""Partitions of the vector index that a search reads at least."""
-
-_REFINE = 8
-"""Of the quantised neighbours, k times as many are ranked again by their true vectors."""
+_REMEMBERED = 64
+"""Predicates of which a snapshot remembers how many rows pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +45,16 @@ class Located:
 class Snapshot:
     """An immutable handle on one version. Safe to share between threads."""
 
-    def __init__(self, dataset: lance.LanceDataset) -> None:
+    def __init__(self, dataset: lance.LanceDataset, *, kept: Kept | None = None) -> None:
         self.dataset = dataset
+        self.kept = kept or Kept()
+        self._counts: dict[str, int] = {}
+        self._passing: dict[str, NDArray[np.uint64]] = {}
+        self._files: dict[int, Files] = {}
+
+    def sibling(self, dataset: lance.LanceDataset) -> Snapshot:
+        """Another version of the same branch; what is kept of the fragments carries over."""
+        return Snapshot(dataset, kept=self.kept)
 
     @property
     def version(self) -> int:
@@ -54,6 +63,11 @@ class Snapshot:
     @cached_property
     def schema(self) -> pa.Schema:
         return self.dataset.schema
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vectors."""
+        return int(self.schema.field(EMBEDDING).type.list_size)
 
     @property
     def columns(self) -> list[str]:
@@ -79,6 +93,13 @@ class Snapshot:
                 columns=self.columns if columns is None else list(columns),
                 filter=predicate,
                 limit=limit,
+            )
+
+    def addressed(self, predicate: str | None, *, columns: Sequence[str]) -> pa.Table:
+        """The rows that pass, with their `_rowaddr`."""
+        with translated(f"read version {self.version}"):
+            return self.dataset.to_table(
+                columns=list(columns), filter=predicate, with_row_address=True
             )
 
     @cached_property
@@ -141,32 +162,83 @@ class Snapshot:
             rows = rows.filter(pc.is_in(rows["id"], pa.array(ids, pa.string())))
         return Located(rows=rows.select(names), addresses=rows["_rowaddr"].to_numpy())
 
+    def take(self, addresses: NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
+        """The rows at these addresses, in this order."""
+        with translated(f"read version {self.version}"):
+            return self.dataset._take_rows(addresses.tolist(), columns=list(columns))
+
+    def files(self, fragment: int) -> Files:
+        """What the fragment consists of."""
+        if fragment not in self._files:
+            with translated(f"read version {self.version}"):
+                parts = self.fragment(fragment).metadata.files
+            self._files[fragment] = tuple(part.path for part in parts)
+        return self._files[fragment]
+
+    def passing(self, predicate: str | None) -> int:
+        """How many rows pass; counted once for a predicate."""
+        if predicate is None:
+            return self.count()
+        if predicate not in self._counts:
+            _forget_many(self._counts)
+            self._counts[predicate] = self.count(predicate)
+        return self._counts[predicate]
+
+    def addresses(self, predicate: str | None) -> NDArray[np.uint64]:
+        """Where the rows that pass lie, uint64 [n]; for few rows, as it is remembered."""
+        text = predicate or ""
+        if text not in self._passing:
+            _forget_many(self._passing)
+            with translated(f"read version {self.version}"):
+                rows = self.dataset.to_table(columns=[], filter=predicate, with_row_address=True)
+            self._passing[text] = rows["_rowaddr"].to_numpy()
+        return self._passing[text]
+
+    def expired_by(self, moment: datetime) -> bool:
+        """Whether a row may have expired by then; while none has, no search needs to ask."""
+        missing = {i for i in self.fragment_ids if self.files(i) not in self.kept.expiries}
+        if missing:
+            self._note_expiries(missing)
+        ends = (self.kept.expiries[self.files(i)] for i in self.fragment_ids)
+        return any(end is not None and end <= moment for end in ends)
+
+    def _note_expiries(self, fragments: Collection[int]) -> None:
+        parts = [self.fragment(i) for i in fragments]
+        with translated(f"read version {self.version}"):
+            rows = self.dataset.scanner(
+                columns=["expires_at"],
+                filter=present("expires_at"),
+                fragments=parts,
+                with_row_address=True,
+            ).to_table()
+        found = pc.shift_right(rows["_rowaddr"], pa.scalar(32, pa.uint64()))
+        first = (
+            pa.table({"fragment": found, "end": rows["expires_at"]})
+            .group_by("fragment")
+            .aggregate([("end", "min")])
+        )
+        ends = dict(zip(first["fragment"].to_pylist(), first["end_min"].to_pylist(), strict=True))
+        self.kept.expiries.update({self.files(i): ends.get(i) for i in fragments})
+
+    def nearest_many(
+        self, vectors: NDArray[np.float32], *, k: int, predicate: str | None = None
+    ) -> list[pa.Table]:
+        """The answer of `nearest` for each of the vectors [m, d]; many in one, exact pass."""
+        return nearest_many(self, vectors, k=k, predicate=predicate)
+
     def nearest(
         self,
         vector: NDArray[np.float32],
         *,
         k: int,
         predicate: str | None = None,
-        columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """The k rows nearest by cosine, with `_distance` = 1 - cosine, nearest first.
+        """The k rows nearest by cosine: `_rowaddr` and `_distance` = 1 - cosine, nearest first.
 
-        Uses the vector index where there is one, and the rows that it does not cover too.
+        Exact where few rows pass the predicate. Else by the vector index where there is one, the
+        rows that it does not cover included, and the deeper the fewer rows pass.
         """
-        with translated("search by vector"):
-            return self.dataset.to_table(
-                columns=[*(columns or self.columns), "_distance"],
-                nearest={
-                    "column": EMBEDDING,
-                    "q": vector,
-                    "k": k,
-                    "metric": "cosine",
-                    "minimum_nprobes": _PROBES,  # and on, until a filtered page is full
-                    "refine_factor": _REFINE,
-                },
-                filter=predicate,
-                prefilter=True,
-            )
+        return nearest(self, vector, k=k, predicate=predicate)
 
     def matching(
         self,
@@ -174,18 +246,47 @@ class Snapshot:
         *,
         k: int,
         predicate: str | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] = (),
     ) -> pa.Table:
-        """The k rows whose content best matches the words, with BM25 `_score`, best first.
+        """The k rows that match the words best: `_rowaddr` and BM25 `_score`, best first.
 
         `text` is split into words by the index's own tokenizer; nothing in it is an operator.
+        Korean words are found with whatever particle hangs on them.
         """
-        query = lance.query.MatchQuery(text, "content")
+        stems = korean_stems(text)
+        if stems:
+            # The engine looks for beginnings of words in the index only.
+            fresh = words_beginning(stems, self._contents_outside("content_idx"))
+            text = " ".join([text, *fresh])
+        query = text_query(text, "content", stems=stems)
         with translated("search by words"):
             return self.dataset.to_table(
-                columns=[*(columns or self.columns), "_score"],
+                columns=[*columns, "_score"],
+                with_row_address=True,
                 full_text_query=query,
                 limit=k,
                 filter=predicate,
                 prefilter=True,
             )
+
+    def _contents_outside(self, index: str) -> list[str]:
+        """The contents of the fragments that the index does not cover."""
+        with translated("read the indices"):
+            segments = [
+                segment
+                for one in self.dataset.describe_indices()
+                if one.name == index
+                for segment in one.segments
+            ]
+        covered = {int(i) for segment in segments for i in segment.fragment_ids}
+        outside = self.fragment_ids - covered
+        if not outside:
+            return []
+        contents: list[str] = self.of_fragments(outside, columns=["content"])["content"].to_pylist()
+        return contents
+
+
+def _forget_many(remembered: dict[str, Any]) -> None:
+    """Make room: predicates that name a moment are never asked again."""
+    if len(remembered) >= _REMEMBERED:
+        remembered.clear()

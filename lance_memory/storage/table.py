@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
@@ -105,6 +106,15 @@ class Table:
         except NotFoundError:
             return cls.create(uri, fmt, storage_options=storage_options)
 
+    @property
+    def home(self) -> str:
+        """Where this branch keeps the files that are its own: its indices and its versions.
+
+        A dataset that was checked out on a branch names the table's own directory.
+        """
+        root = _table_uri(self.uri)
+        return root if self.branch == _MAIN else f"{root}/tree/{self.branch}"
+
     def ensure_text_index(self) -> None:
         """Make the index that word search needs: in a new store, or where a kill left none."""
         if not indices.has_text_index(self.latest()):
@@ -117,7 +127,7 @@ class Table:
             newest = current.dataset.latest_version
             if newest == current.version:
                 return current
-            fresh = Snapshot(current.dataset.checkout_version((self._branch_ref, newest)))
+            fresh = current.sibling(current.dataset.checkout_version((self._branch_ref, newest)))
         self._adopt(fresh)
         return fresh
 
@@ -131,7 +141,8 @@ class Table:
             raise self._unknown(version)
         try:
             with translated(f"open version {version} of {self.uri}", absent=NotFoundError):
-                return Snapshot(self._newest.dataset.checkout_version((self._branch_ref, version)))
+                dataset = self._newest.dataset.checkout_version((self._branch_ref, version))
+                return self._newest.sibling(dataset)
         except NotFoundError as error:
             raise self._unknown(version) from error
 
@@ -166,6 +177,16 @@ class Table:
         with translated(f"open branch {name!r} of {self.uri}", absent=NotFoundError):
             dataset = self._newest.dataset.checkout_version((ref, None))
         return Table(dataset, uri=self.uri, branch=name, storage_options=self.storage_options)
+
+    def lancedb(self, *, version: int | None) -> Any:
+        """The same table through LanceDB; without a version, the newest."""
+        import lancedb  # takes seconds, and only who asks for it pays
+
+        with translated(f"open {self.uri} with LanceDB"):
+            options = self.storage_options
+            return lancedb.connect(self.uri, storage_options=options).open_table(
+                TABLE_NAME.removesuffix(".lance"), branch=self._branch_ref, version=version
+            )
 
     @property
     def _branch_ref(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -38,14 +38,14 @@ def optimize(
     table: Table,
     *,
     clean_older_than: timedelta | None,
-    vector_index_from: int = indices.VECTOR_INDEX_FROM_ROWS,
+    ensure_index: Callable[[Table], Sequence[str]],
 ) -> UpkeepResult:
     """Compact small fragments, build and fold indices, and remove old versions if asked.
 
     Args:
         table: the table.
         clean_older_than: remove the versions older than this that no tag holds; None: none.
-        vector_index_from: how many vectors it takes to build the vector index.
+        ensure_index: builds the vector index where there should be one; the names it built.
 
     Raises:
         ConflictError: writers changed the rows that were being compacted. Nothing is lost;
@@ -54,9 +54,8 @@ def optimize(
     before = _fragments(table)
     try:
         _undisturbed(lambda: _compact(table))
-        built = _undisturbed(
-            lambda: indices.create_missing(table.own(), vector_index_from=vector_index_from)
-        )
+        built = _undisturbed(lambda: indices.create_missing(table.own()))
+        built += ensure_index(table)
         _undisturbed(lambda: _fold(table))
     except NoSpaceError:
         _clean(table, clean_older_than)  # this is what makes room

@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
-from lmem.main import main
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:  # for the plain modules of this folder
+    sys.path.append(HERE)
+
+from lmem.main import main  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ def test_a_result_says_where_how_and_why(kitchen):
     assert -1 <= best.similarity <= 1
     assert best.words > 0
     assert best.explain() == (
-        f"score {best.score:.3f} from cosine {best.similarity:.3f}, BM25 {best.words:.2f}"
+        "score 1.000 from vector 0.500 + words 0.500 "
+        f"(cosine {best.similarity:.3f}, BM25 {best.words:.2f})"
     )
 
 
@@ -291,14 +292,16 @@ def test_a_query_that_means_nothing_in_words_gives_an_empty_result(kitchen, quer
         ),
         ("我喜欢喝绿茶", ["绿茶", "喜欢"]),
         ("東京でラーメンを食べた", ["東京", "ラーメン"]),
+        ("나는 서울에서 비빔밥을 먹었다", ["서울", "서울은", "비빔밥", "비빔밥이 어땠어?"]),
+        ("회의는 월요일입니다", ["회의", "월요일", "월요일에"]),
         ("Der Müller grüßt", ["muller", "Müller", "grüßt"]),
         ("kiểm thử phần mềm", ["kiem", "mềm"]),
         ("emoji 😀 kettle", ["kettle"]),
     ],
 )
 def test_words_of_other_languages_are_found(store, content, queries):
-    store.add_many([content, "something else entirely"])
-    for query in queries:
+    store.add_many([content, "something else entirely", "전혀 다른 이야기"])
+    for query in [*queries, *queries]:
         assert contents(store.search(query, mode="text")) == [content], query
 
 

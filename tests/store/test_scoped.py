@@ -266,8 +266,9 @@ def test_only_the_scopes_part_of_a_version_is_reverted(both, ana):
         lambda h, p: h.delete_branch("b"),
         lambda h, p: h.checkout(1, p),
         lambda h, p: h.optimize(),
+        lambda h, p: h.build_index(),
     ],
-    ids=["tag", "untag", "branch", "delete_branch", "checkout", "optimize"],
+    ids=["tag", "untag", "branch", "delete_branch", "checkout", "optimize", "build_index"],
 )
 def test_what_concerns_the_whole_store_is_refused(ana, tmp_path, act):
     with pytest.raises(ScopeError, match="concerns the whole store"):

@@ -1,0 +1,53 @@
+"""Keep a vector index where there should be one: what upkeep calls."""
+
+from __future__ import annotations
+
+from lance_memory.errors import ConflictError, NotFoundError, StorageError
+from lance_memory.index.build import build_index
+from lance_memory.index.proof import prove
+from lance_memory.storage.snapshot import Snapshot
+from lance_memory.storage.table import Table
+from lance_memory.storage.vector_facts import VECTOR_INDEX, has_vector_index
+from lance_memory.storage.vector_former import former_index
+from lance_memory.storage.vector_index import count_vectors, install
+
+__all__ = ["FROM_ROWS", "ensure_index"]
+
+FROM_ROWS = 5_000
+"""Below as many vectors an exact scan is as fast as an index, and exact."""
+
+
+def ensure_index(table: Table, *, from_rows: int = FROM_ROWS) -> list[str]:
+    """Make sure that there is a vector index once it pays.
+
+    Where another tool's restore took it away, the old one is adopted again if its files are
+    there and it still has every row; else one is built.
+
+    Args:
+        table: the table.
+        from_rows: how many vectors it takes.
+
+    Returns:
+        The name of the index that was made or adopted, or nothing.
+
+    Raises:
+        ConflictError, StorageError: see `build_index`.
+    """
+    snapshot = table.own()
+    if has_vector_index(snapshot) or count_vectors(snapshot) < max(1, from_rows):
+        return []
+    if not _adopted(table, snapshot):
+        build_index(table)
+    return [VECTOR_INDEX]
+
+
+def _adopted(table: Table, snapshot: Snapshot) -> bool:
+    """Whether a former index could be installed; whatever is wrong with it, one is built."""
+    segments = former_index(table, snapshot)
+    if not segments:
+        return False
+    try:
+        install(table, snapshot, segments, check=prove, notes={})
+    except (StorageError, NotFoundError, ConflictError):
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""What a trainer is asked for, and what it gives: plain numpy, whoever trained it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_memory.errors import InvalidInputError
+
+__all__ = ["IvfPqModel", "IvfPqSpec", "Metric"]
+
+
+class Metric(StrEnum):
+    """How near two vectors are. The store searches by cosine; trainers know all three."""
+
+    COSINE = "cosine"
+    L2 = "l2"
+    DOT = "dot"
+
+    @property
+    def residual(self) -> bool:
+        """Whether the product quantiser codes `row - centroid`; for dot it codes the row."""
+        return self is not Metric.DOT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IvfPqSpec:
+    """What to train: an inverted file of `partitions` cells, and a product quantiser.
+
+    Args:
+        partitions: cells, K.
+        sub_vectors: parts of a vector that are coded apart, M; each becomes one code.
+        bits: of a code, 8 or 4.
+        metric: see `Metric`.
+        iterations: of each k-means, at most.
+        seed: of the starting points. Lance's own k-means has none, and takes none.
+    """
+
+    partitions: int
+    sub_vectors: int
+    bits: int = 8
+    metric: Metric = Metric.COSINE
+    iterations: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metric", Metric(self.metric))
+        if self.bits not in (4, 8):
+            raise InvalidInputError(f"bits={self.bits}; a code has 4 or 8")
+        if min(self.partitions, self.sub_vectors, self.iterations) < 1:
+            raise InvalidInputError(f"{self}; partitions, sub_vectors and iterations are 1 or more")
+        if self.bits == 4 and self.sub_vectors % 2:
+            raise InvalidInputError(
+                f"sub_vectors={self.sub_vectors}; two codes of 4 bits share a byte: give an even "
+                "number"
+            )
+
+    @property
+    def codes(self) -> int:
+        """How many codes a sub-vector can have."""
+        return 1 << self.bits
+
+    @property
+    def rows_needed(self) -> int:
+        """The fewest rows that k-means can start from."""
+        return max(self.partitions, self.codes)
+
+    def check(self, sample: NDArray[np.float32]) -> None:
+        """Refuse a sample that cannot be trained on.
+
+        Args:
+            sample: float32 [n, d].
+
+        Raises:
+            InvalidInputError: d is no multiple of `sub_vectors`, or n is below `rows_needed`.
+        """
+        if sample.ndim != 2 or sample.dtype != np.float32:
+            raise InvalidInputError(
+                f"the sample is {sample.dtype} {sample.shape}; it takes float32 [n, d]"
+            )
+        count, dimension = sample.shape
+        if dimension % self.sub_vectors:
+            raise InvalidInputError(
+                f"sub_vectors={self.sub_vectors} does not divide the dimension {dimension}; "
+                "that would need a rotation, which Lance has no form for: give a divisor"
+            )
+        if count < self.rows_needed:
+            raise InvalidInputError(
+                f"{count} vectors are too few to train {self.partitions} partitions and "
+                f"{self.codes} codes; IVF_PQ needs {self.rows_needed}: take another kind"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IvfPqModel:
+    """A trained IVF_PQ: what Lance takes as `ivf_centroids` and `pq_codebook`.
+
+    Args:
+        spec: what was asked for.
+        centroids: float32 [K, d].
+        codebook: float32 [M, 2**bits, d / M].
+    """
+
+    spec: IvfPqSpec
+    centroids: NDArray[np.float32]
+    codebook: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector, d."""
+        return int(self.centroids.shape[1])
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes that Lance keeps of a row's codes."""
+        return self.spec.sub_vectors * self.spec.bits // 8
+
+    def validate(self) -> IvfPqModel:
+        """The model itself, checked.
+
+        Raises:
+            InvalidInputError: a shape, a dtype or a value that Lance would not take, or would
+                take and answer wrongly from.
+        """
+        spec = self.spec
+        width = self.dimension // spec.sub_vectors if self.centroids.ndim == 2 else 0
+        expected = {
+            "centroids": (self.centroids, (spec.partitions, width * spec.sub_vectors)),
+            "codebook": (self.codebook, (spec.sub_vectors, spec.codes, width)),
+        }
+        for name, (array, shape) in expected.items():
+            if array.shape != shape or array.dtype != np.float32 or not width:
+                raise InvalidInputError(
+                    f"{name} is {array.dtype} {array.shape}; this spec needs float32 {shape}"
+                )
+            if not np.isfinite(array).all():
+                raise InvalidInputError(f"{name} has values that are not finite; train it again")
+        return self

@@ -1,0 +1,85 @@
+"""The two legs of many questions over one version, filtered before they rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_memory.search.candidates import Leg
+from lance_memory.search.question import Question
+from lance_memory.storage import Snapshot
+
+__all__ = ["Vectors", "legs"]
+
+Vectors = Sequence[NDArray[np.float32] | None]
+
+_SPARE = 6
+_MOST_TIES = 16
+"""Beyond as many times the page's depth, which of equal rows are shown is left to the engine."""
+
+_THREADS = 4
+"""Legs that are asked at once; the engine runs outside of Python's lock."""
+
+
+def legs(
+    snapshot: Snapshot,
+    questions: Sequence[Question],
+    vectors: Vectors,
+    *,
+    depth: int,
+    predicate: str | None,
+) -> list[tuple[Leg, Leg]]:
+    """For each question the best `depth` rows by vector and by words; empty where not asked."""
+
+    def near() -> dict[int, Leg]:
+        return _near(snapshot, vectors, depth=depth, predicate=predicate)
+
+    def said(words: str) -> Leg:
+        return _said(snapshot, words, depth=depth, predicate=predicate)
+
+    words = {place: question.words for place, question in enumerate(questions) if question.words}
+    if not words:
+        return _paired(near(), {}, len(questions))
+    with ThreadPoolExecutor(max_workers=min(_THREADS, len(words))) as pool:
+        asked: dict[int, Future[Leg]] = {p: pool.submit(said, text) for p, text in words.items()}
+        by_vector = near()
+        by_words = {place: leg.result() for place, leg in asked.items()}
+    return _paired(by_vector, by_words, len(questions))
+
+
+def _paired(near: Mapping[int, Leg], said: Mapping[int, Leg], size: int) -> list[tuple[Leg, Leg]]:
+    none = Leg.empty()
+    return [(near.get(place, none), said.get(place, none)) for place in range(size)]
+
+
+def _near(
+    snapshot: Snapshot, vectors: Vectors, *, depth: int, predicate: str | None
+) -> dict[int, Leg]:
+    """Place of the question → its best `depth` rows by vector."""
+    given = {place: vector for place, vector in enumerate(vectors) if vector is not None}
+    if not given:
+        return {}
+    if len(given) == 1:
+        [(place, vector)] = given.items()
+        return {place: Leg.near(snapshot.nearest(vector, k=depth, predicate=predicate))}
+    tables = snapshot.nearest_many(np.stack(list(given.values())), k=depth, predicate=predicate)
+    return {place: Leg.near(rows) for place, rows in zip(given, tables, strict=True)}
+
+
+def _said(snapshot: Snapshot, words: str, *, depth: int, predicate: str | None) -> Leg:
+    """The best `depth` rows by words; those with one score in the order of their addresses.
+
+    Which of several equal rows the engine gives changes with how many are asked for. So it is
+    asked for more, until all that tie with the last one are there: else a page could repeat what
+    another page had.
+    """
+    asked = depth + _SPARE
+    while True:
+        leg = Leg.said(snapshot.matching(words, k=asked, predicate=predicate))
+        cut = len(leg.scores) == asked and leg.scores[depth - 1] == leg.scores[-1]
+        if not cut or asked > _MOST_TIES * depth:
+            return leg.first(depth)
+        asked *= 2

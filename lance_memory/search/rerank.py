@@ -1,0 +1,87 @@
+"""A second look at the first candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from lance_memory.errors import InvalidInputError
+from lance_memory.record.results import Hit
+
+__all__ = ["LanceDBReranker", "Reranker", "reranked"]
+
+
+class Reranker(Protocol):
+    """Gives each of the first hits a number; the higher, the better. Any scale."""
+
+    def rerank(self, query: str, hits: Sequence[Hit]) -> ArrayLike:
+        """One finite number for each hit, [n], in their order.
+
+        `query` lacks the names of known actors, which stand in the hits' column and not in what
+        they say; empty where only a vector was given.
+        """
+        ...
+
+
+class LanceDBReranker:
+    """Any of LanceDB's rerankers: `LanceDBReranker(lancedb.rerankers.RRFReranker())`.
+
+    It is handed both legs as LanceDB's hybrid search would hand them, with the texts in the column
+    `text` and also `content`, so one that reads a column works as it is made. A memory that it
+    leaves out comes last.
+    """
+
+    def __init__(self, reranker: Any) -> None:
+        if not callable(getattr(reranker, "rerank_hybrid", None)):
+            raise InvalidInputError(
+                f"{type(reranker).__name__} is none of LanceDB's rerankers: it has no rerank_hybrid"
+            )
+        self._reranker = reranker
+
+    def rerank(self, query: str, hits: Sequence[Hit]) -> NDArray[np.float64]:
+        """LanceDB's `_relevance_score` of each hit, [n]."""
+        near = [i for i, hit in enumerate(hits) if hit.similarity is not None]
+        said = [i for i, hit in enumerate(hits) if hit.words is not None]
+        near.sort(key=lambda i: -(hits[i].similarity or 0.0))
+        said.sort(key=lambda i: -(hits[i].words or 0.0))
+        given = self._reranker.rerank_hybrid(
+            query,
+            _leg(hits, near, "_distance", [1.0 - (hits[i].similarity or 0.0) for i in near]),
+            _leg(hits, said, "_score", [hits[i].words or 0.0 for i in said]),
+        )
+        scores = dict(
+            zip(given["_rowid"].to_pylist(), given["_relevance_score"].to_pylist(), strict=True)
+        )
+        least = min(scores.values(), default=0.0)
+        return np.array([scores.get(i, least) for i in range(len(hits))], dtype=np.float64)
+
+
+def _leg(hits: Sequence[Hit], chosen: list[int], column: str, values: list[float]) -> pa.Table:
+    contents = [hits[i].memory.content for i in chosen]
+    return pa.table(
+        {
+            "text": pa.array(contents, pa.string()),
+            "content": pa.array(contents, pa.string()),
+            column: pa.array(values, pa.float32()),
+            "_rowid": pa.array(chosen, pa.uint64()),
+        }
+    )
+
+
+def reranked(reranker: Reranker, query: str, hits: Sequence[Hit]) -> NDArray[np.float64]:
+    """What `reranker` gives, checked.
+
+    Raises:
+        InvalidInputError: it gave something else than one finite number for each hit.
+    """
+    given = np.asarray(reranker.rerank(query, hits), dtype=np.float64)
+    if given.shape != (len(hits),) or not np.isfinite(given).all():
+        raise InvalidInputError(
+            f"the reranker {type(reranker).__name__} was given {len(hits)} hits and has to return "
+            f"as many finite numbers; it returned the shape {list(given.shape)}"
+        )
+    return given

@@ -1,0 +1,120 @@
+"""Exact search in bulk against brute force, and its laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_kit import clustered
+
+from lance_memory import InvalidInputError
+from lance_memory.index import IvfPqSpec, pick, self_join, top_k
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def cosines(queries, rows):
+    q, r = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, rows))
+    return q.astype(float) @ r.astype(float).T
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_best_of_all_are_found_across_blocks(device):
+    """9,000 rows and 1,100 queries are two blocks of each on the CPU."""
+    rows, queries = clustered(9_000, seed=1, lengths=True), clustered(1_100, seed=2, lengths=True)
+    similarity, index = top_k(queries, rows, 10, device=device)
+    scores = cosines(queries, rows)
+    expected = -np.sort(-scores, axis=1)[:, :10]
+    assert (similarity.dtype, index.dtype) == (np.float32, np.int64)
+    assert np.allclose(similarity, expected, atol=1e-5)
+    assert np.allclose(np.take_along_axis(scores, index, axis=1), similarity, atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    m=st.integers(0, 20),
+    n=st.integers(0, 40),
+    k=st.integers(1, 50),
+    seed=st.integers(0, 2**32 - 1),
+    coarse=st.booleans(),
+)
+def test_top_k_is_the_head_of_the_sorted_cosines(m, n, k, seed, coarse):
+    """Also with many ties, more wanted than there are, and nothing to search."""
+    rng = np.random.default_rng(seed)
+    queries, rows = (rng.standard_normal((c, 4)).astype(np.float32) for c in (m, n))
+    if coarse:
+        queries, rows = (np.round(x) + np.float32(0.25) for x in (queries, rows))
+    similarity, index = top_k(queries, rows, k, device="cpu")
+    assert similarity.shape == index.shape == (m, min(k, n))
+    scores = cosines(queries, rows)
+    assert np.allclose(similarity, -np.sort(-scores, axis=1)[:, :k], atol=1e-5)
+    assert np.allclose(np.take_along_axis(scores, index, axis=1), similarity, atol=1e-5)
+    assert all(len(set(line)) == len(line) for line in index.tolist())
+
+
+def test_all_at_once_is_one_by_one():
+    rows, queries = clustered(500, seed=3), clustered(20, seed=4)
+    _, together = top_k(queries, rows, 7)
+    alone = np.concatenate([top_k(query[None], rows, 7)[1] for query in queries])
+    assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_row_is_not_its_own_neighbour_and_the_floor_holds(device):
+    rows = clustered(2_000, seed=5)
+    found = self_join(rows, 5, floor=0.8, device=device)
+    scores = cosines(rows, rows)
+    np.fill_diagonal(scores, -1)
+    expected = -np.sort(-scores, axis=1)[:, :5]
+    expected[expected < 0.8] = -np.inf
+    assert np.allclose(found.similarity, expected, atol=1e-5)
+    assert np.array_equal(found.index == -1, np.isneginf(found.similarity))
+    assert not (found.index == np.arange(2_000)[:, None]).any()
+
+
+def test_equal_rows_are_each_others_neighbours():
+    rows = np.repeat(clustered(3, seed=6), 4, axis=0)
+    found = self_join(rows, 3, floor=0.999)
+    groups = [sorted([i, *line]) for i, line in enumerate(found.index.tolist())]
+    assert groups == [[0, 1, 2, 3]] * 4 + [[4, 5, 6, 7]] * 4 + [[8, 9, 10, 11]] * 4
+    pairs, similarity = found.pairs()
+    assert len(pairs) == 3 * 6
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    assert np.allclose(similarity, 1, atol=1e-5)
+
+
+def test_blocks_of_near_rows_find_what_all_rows_find():
+    rows = clustered(4_000, seed=7)
+    trainer = pick("torch:cpu").trainer
+    blocks, _ = trainer.encode(trainer.train(rows, IvfPqSpec(partitions=24, sub_vectors=1)), rows)
+    whole = self_join(rows, 10, floor=0.5)
+    blocked = self_join(rows, 10, floor=0.5, blocks=blocks)
+    wanted = [set(line) - {-1} for line in whole.index.tolist()]
+    shares = [
+        len(w & set(b)) / len(w) for w, b in zip(wanted, blocked.index.tolist(), strict=True) if w
+    ]
+    assert np.mean(shares) >= 0.95
+
+
+def test_few_rows_have_few_neighbours():
+    assert self_join(np.empty((0, 4), np.float32), 3, floor=0).index.shape == (0, 3)
+    alone = self_join(np.ones((1, 4), np.float32), 3, floor=0)
+    assert alone.index.tolist() == [[-1, -1, -1]]
+    assert alone.pairs()[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: top_k(r, r, 0),
+        lambda r: top_k(r, r[:, :3], 1),
+        lambda r: top_k(r[0], r, 1),
+        lambda r: self_join(r, 0, floor=0),
+        lambda r: self_join(r, 1, floor=0, blocks=np.zeros(2, int)),
+        lambda r: top_k(r, r, 1, device="tpu"),
+    ],
+)
+def test_shapes_and_devices_that_do_not_fit_are_refused(call):
+    with pytest.raises(InvalidInputError, match=r"it takes|there are"):
+        call(np.ones((5, 4), np.float32))
