@@ -9,7 +9,7 @@ import typer
 
 from lmem.command import Call, command
 from lmem.names import resolved
-from lmem.options import At, Filters, Scoped, text_given
+from lmem.options import At, Filters, Ranked, Scoped, text_given
 from lmem.output import plain
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def search(
     filters: Filters,
     at: At,
     *,
+    ranked: Ranked,
     k: Annotated[int, typer.Option("--k", "-k", "--limit", help="At most as many hits.")] = 10,
     offset: Annotated[int, typer.Option(help="Skip as many hits.")] = 0,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
@@ -86,11 +87,13 @@ def search(
     """Recall by meaning, words, or both; best first.
 
     A score is relative to the other hits of the same search: 1 is the best of them, and says
-    nothing of how near that is. --explain shows what does: the cosine, and BM25 of the words.
+    nothing of how near that is. --explain shows what does: the cosine, BM25 of the words, and what
+    was added for neighbours, the named actor and the named date.
     """
     view = call.view(scope, at.at)
     asked = text_given(query)
-    result = view.search(asked, k=k, offset=offset, mode=mode, **filters.where())
+    ranking = ranked.ranking(view)
+    result = view.search(asked, k=k, offset=offset, mode=mode, ranking=ranking, **filters.where())
     for leg, reason in result.degraded.items():
         call.out.note(f"note: answered without {leg}: {reason}")
     if not result.hits:

@@ -104,7 +104,7 @@ def memories(found: Sequence[Memory], names: Names, *, width: int) -> Renderable
 
 def hits(result: SearchResult, names: Names, *, explain: bool) -> RenderableType:
     """Best first, whole texts."""
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [Text(str(result.understood), style="dim")] if explain else []
     for hit in result:
         m = hit.memory
         parts += _block(f"{hit.score:.3f}  {names(m)}  {_day(m.happened_at)}", m.content)

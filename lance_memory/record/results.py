@@ -161,6 +161,15 @@ class Understood:
     actors: tuple[str, ...] = ()
     periods: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        told = {
+            "embedded": self.embedded,
+            "words": self.words,
+            "actors": ", ".join(self.actors),
+            "dates": ", ".join(self.periods),
+        }
+        return "; ".join(f"{name}: {value}" for name, value in told.items() if value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:

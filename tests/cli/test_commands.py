@@ -172,8 +172,16 @@ def test_tag_and_branch_without_a_name_list(lmem, store):
 
 def test_a_search_explains_itself(lmem, store):
     done = lmem("search", "kettle", "--mode", "text", "--explain")
-    assert "BM25" in done.out
+    assert done.out.startswith("words: kettle\n")
+    assert "from words 1.000 (not by vector, BM25" in " ".join(done.out.split())
     assert lmem("search", "zebra", "--mode", "text").err == "nothing found\n"
+
+
+def test_a_search_ranks_as_asked(lmem, store):
+    ranked = ("--importance", "0.5", "--half-life", "30d", "--fusion", "rrf", "--neighbours", "0")
+    (hit,) = lmem("search", "kettle", "--k", "1", *ranked, "--format", "json").json["hits"]
+    assert hit["parts"]["importance"] == 0.75
+    assert hit["parts"]["recency"] < 1
 
 
 def test_init_says_whether_the_store_is_new(lmem, fresh):
