@@ -17,6 +17,8 @@ def test_every_example_of_the_readme_runs_as_printed(
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
+    assert "neighbours" in printed
+    assert "actors: Bo" in printed
     assert "allergic to hazelnuts" in printed
     assert "3 memories before, 2 after" in printed
