@@ -349,7 +349,7 @@ class LanceContext:
                 for i in batch
             )
 
-    def settle(self, path: Path, rows: Rows) -> None:
+    def settle(self, path: Path, _: Rows) -> None:
         self.open(path)
         self.context.compact()
 
@@ -382,7 +382,9 @@ class Faiss:
 
         faiss.omp_set_num_threads(1)  # several threads wait for each other where cores are shared
         lists = max(1, min(256, len(rows) // 400))
-        index = faiss.index_factory(DIMENSION, f"IVF{lists},PQ48", faiss.METRIC_INNER_PRODUCT)
+        index = faiss.index_factory(
+            DIMENSION, f"IVF{lists},PQ48np", faiss.METRIC_INNER_PRODUCT
+        )  # np: no polysemous codes
         index.train(rows.vectors[:: max(1, len(rows) // 65_536)])
         index.add(rows.vectors)
         faiss.write_index(index, str(path / "index.faiss"))

@@ -40,6 +40,9 @@ IndexProgress = Callable[[str, int, int], None]
 
 _ATTEMPTS = 4
 
+_PQ_FROM_ROWS = 256
+"""Fewer vectors cannot train 256 codes; "auto" takes what needs no training then."""
+
 
 class IndexKind(StrEnum):
     """What an index keeps of a vector; see design/007 for what each costs and recalls."""
@@ -192,13 +195,18 @@ def _decided(table: Table, kind: IndexKind, trainer: str | None, **sizes: Any) -
         return _Order(kind=kind, reason="it was asked for", trainer=None, **sizes)
     choice = pick(trainer)
     named = trainer is not None or sizes["sub_vectors"] is not None
-    if kind is IndexKind.IVF_PQ or named or choice.on_gpu:
+    enough = choice.on_gpu and count_vectors(table.latest()) >= _PQ_FROM_ROWS
+    if kind is IndexKind.IVF_PQ or named or enough:
         return _Order(kind=IndexKind.IVF_PQ, reason=choice.reason, trainer=choice.trainer, **sizes)
     dimension = table.schema.field(EMBEDDING).type.list_size
+    if choice.on_gpu:
+        reason = f"IVF_PQ takes {_PQ_FROM_ROWS} vectors to train, and there are fewer"
+    else:
+        reason = choice.reason
     if dimension % 8:
-        reason = f"{choice.reason}; IVF_RQ needs a dimension that 8 divides, and it is {dimension}"
+        reason = f"{reason}; IVF_RQ needs a dimension that 8 divides, and it is {dimension}"
         return _Order(kind=IndexKind.IVF_SQ, reason=reason, trainer=None, **sizes)
-    return _Order(kind=IndexKind.IVF_RQ, reason=choice.reason, trainer=None, **sizes)
+    return _Order(kind=IndexKind.IVF_RQ, reason=reason, trainer=None, **sizes)
 
 
 def _built(table: Table, order: _Order, trained: _Trained | None) -> IndexReport:

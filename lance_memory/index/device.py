@@ -65,12 +65,11 @@ def torch_on(device: str) -> Any:
         MissingExtraError: torch is not installed.
         InvalidInputError: no CUDA device answers, or a device of another name.
     """
-    torch = torch_module()
     if device not in ("cpu", "cuda"):
         raise InvalidInputError(f'device={device!r}; there are "cpu" and "cuda"')
-    if device == "cuda" and not cuda_answers():
+    if device == "cuda" and importlib.util.find_spec("torch") and not cuda_answers():
         raise InvalidInputError(
             "no CUDA device answers torch here; check the driver with `nvidia-smi`, "
             "and that this torch is a CUDA build"
         )
-    return torch
+    return torch_module()

@@ -71,7 +71,7 @@ def pick(name: str | None = None) -> Choice:
         try:
             return Choice(trainer=TRAINERS[candidate](), reason=f"{candidate} works here")
         except LanceMemoryError as error:
-            refusals.append(f"{candidate}: {error}")
+            refusals.append(f"{candidate}: {str(error).partition(';')[0]}")
     return Choice(trainer=_lance(), reason=f"no GPU trainer works here: {'; '.join(refusals)}")
 
 

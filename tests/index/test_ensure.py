@@ -163,7 +163,8 @@ def test_hidden_and_filtered_answers_are_those_without_an_index(kind, filled):
         ]
 
     exact = answers()
-    store.build_index(kind=kind, partitions=4)
+    sizes = {"trainer": "torch:cpu", "sub_vectors": 16} if kind == "ivf_pq" else {}
+    store.build_index(kind=kind, partitions=4, **sizes)
     shares = [len(set(a) & set(b)) / len(b) for a, b in zip(answers(), exact, strict=True)]
     allowed = {
         "user": {m.id for m in store.iter(user="u2")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_memory import FunctionEmbedder, MemoryStore
-from lance_memory.record.filters import all_of, equals
+from lance_memory.record.filters import Filter, all_of, equals
 from lance_memory.storage import Table
 from lance_memory.storage.depth import EXACT_ROWS, depth
 from lance_memory.storage.kept import KeptVectors
@@ -264,6 +265,15 @@ def test_whether_a_row_has_expired_is_known_for_every_version(tmp_path):
     assert not table.at(first.version).expired_by(now + timedelta(days=1))
 
 
+def test_while_nothing_has_expired_no_row_is_asked_for_its_end():
+    moment = datetime(2025, 1, 1, tzinfo=UTC)
+    for states in ("visible", "live"):
+        asked = Filter(states=states).predicate(moment)
+        spared = Filter(states=states).predicate(None)
+        assert asked.startswith(f"{spared} AND ")
+        assert "expires_at" not in spared
+
+
 # -- kept vectors -------------------------------------------------------------------------------
 
 
@@ -310,6 +320,20 @@ def test_kept_vectors_of_a_fragment_with_other_files_are_forgotten():
     kept.get(both, {0: ("a",), 1: ("b",)}, read=disk)
     kept.get(both, {0: ("a",), 1: ("c",)}, read=disk)
     assert disk.read == [both.tolist(), at(1, 1).tolist()]
+
+
+def test_kept_vectors_are_right_for_many_threads_that_make_each_other_room():
+    kept = KeptVectors(most_bytes=40 * 8)
+    rng = np.random.default_rng(0)
+    asked = [np.unique(rng.integers(200, size=12)) for _ in range(400)]
+
+    def right(offsets):
+        found = kept.get(at(0, *offsets.tolist()), {0: ("a",)}, read=Disk())
+        return found[:, 0].tolist() == offsets.tolist()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(right, asked))
+    assert len(kept) <= 40
 
 
 # -- depth --------------------------------------------------------------------------------------

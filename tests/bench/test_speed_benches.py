@@ -1,0 +1,100 @@
+"""The speed scripts run, and every line says whether it met its bar."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.corpus import DIMENSION, corpus, questions, sentences
+from bench.peers import PEERS, installed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def lines_of(script, *arguments):
+    command = [sys.executable, ROOT / "bench" / script, *arguments]
+    done = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, cwd=ROOT, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_speed_measurement_says_whether_it_met_its_bar():
+    lines = lines_of("search.py", "--quick")
+    names = [line["bench"] for line in lines]
+    assert len(set(names)) == len(names)
+    assert {
+        "vector_search",
+        "vector_search_recall_at_10",
+        "vector_search_hundredth_spread",
+        "vector_search_tenth_spread_against_unfiltered",
+        "vector_search_tenth_in_4_topics_recall_at_10",
+        "vector_search_half_hidden",
+        "vector_search_half_hidden_recall_at_10",
+        "hybrid_search_against_100_of_each_leg",
+        "batch_search",
+        "question_embedding",
+    } <= set(names)
+    for line in lines:
+        if line["bench"] == "question_embedding":
+            continue
+        measured = (
+            line["recall"] if "recall" in line else line.get("ratio", line.get("ms", 0) / 1e3)
+        )
+        if abs(measured - line["bar"]) > 0.01:  # the numbers are rounded for print
+            at_least = line.get("bar_is") == "at_least"
+            assert line["met"] == (measured >= line["bar"] if at_least else measured <= line["bar"])
+
+
+def test_what_grows_is_measured_in_one_line_for_each_number_of_rows():
+    lines = lines_of("growth.py", "--rows", "300", "600", "--questions", "3")
+    assert [line["rows"] for line in lines] == [300, 600]
+    for line in lines:
+        assert line["recall_at_10"] == 1.0
+        assert min(line[k] for k in ("search_p50_ms", "build_s", "build_peak_mb", "disk_mb")) > 0
+
+
+def test_a_peer_that_is_not_installed_is_reported_and_not_invented():
+    missing = [name for name in PEERS if not installed(name)]
+    lines = lines_of(
+        "peers.py", "--rows", "300", "--questions", "3", "--only", *missing[:1], "lance-memory"
+    )
+    told = {(line["peer"], line["measure"]) for line in lines}
+    ours = {measure for peer, measure in told if peer == "lance-memory"}
+    assert {"bulk", "disk", "search", "recall_at_10", "memory"} <= ours
+    assert {"single_add", "single_update", "single_delete"} <= ours
+    assert {(name, "not_installed") for name in missing[:1]} == {
+        t for t in told if t[0] != "lance-memory"
+    }
+
+
+def test_the_corpus_follows_from_its_seed_and_no_two_contents_are_the_same():
+    one, again, other = corpus(200, 1), corpus(200, 1), corpus(200, 2, first=200)
+    assert np.array_equal(one.vectors, again.vectors)
+    assert one.contents == again.contents
+    assert len({*one.contents, *other.contents}) == 400
+    assert one.vectors.shape == (200, DIMENSION)
+    np.testing.assert_allclose(np.linalg.norm(one.vectors, axis=1), 1.0, atol=1e-5)
+
+
+def test_a_question_is_as_near_to_its_answer_as_a_paraphrase():
+    rows = corpus(500, 1).vectors
+    nearest = (questions(rows, 50, 2) @ rows.T).max(axis=1)
+    assert 0.6 < nearest.mean() < 0.8
+
+
+def test_few_words_make_up_most_of_the_text():
+    words = " ".join(sentences(500, np.random.default_rng(0))).split()
+    counts = sorted((words.count(word) for word in {*words}), reverse=True)
+    assert sum(counts[:100]) > 0.4 * len(words)
+
+
+@pytest.mark.parametrize("name", list(PEERS))
+def test_every_peer_says_its_settings_and_its_durability(name):
+    peer = PEERS[name]()
+    assert peer.settings
+    assert peer.durability
