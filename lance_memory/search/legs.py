@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +44,17 @@ def legs(
     words = {place: question.words for place, question in enumerate(questions) if question.words}
     if not words:
         return _paired(near(), {}, len(questions))
-    with ThreadPoolExecutor(max_workers=min(_THREADS, len(words))) as pool:
-        asked: dict[int, Future[Leg]] = {p: pool.submit(said, text) for p, text in words.items()}
-        by_vector = near()
-        by_words = {place: leg.result() for place, leg in asked.items()}
+    pool = _pool()
+    asked: dict[int, Future[Leg]] = {p: pool.submit(said, text) for p, text in words.items()}
+    by_vector = near()
+    by_words = {place: leg.result() for place, leg in asked.items()}
     return _paired(by_vector, by_words, len(questions))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """One for the process: to start a thread takes as long as some legs."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-memory-words")
 
 
 def _paired(near: Mapping[int, Leg], said: Mapping[int, Leg], size: int) -> list[tuple[Leg, Leg]]:

@@ -194,8 +194,12 @@ def _hits(snapshot: Snapshot, ranked: Sequence[_Ranked], page: Page) -> list[tup
     if reranker is not None:  # it orders the first, and their page may be any part of these
         start, end = 0, max(end, page.ranking.rerank_depth)
     read = slice(start, end)
-    frame = Frame(snapshot, [one.addresses(read) for one in ranked], snapshot.columns)
-    hits = [one.hits(to_memories(frame.rows(one.addresses(read))), read) for one in ranked]
+    shown = np.unique(np.concatenate([one.addresses(read) for one in ranked]))
+    memories = to_memories(snapshot.take(shown, snapshot.columns))
+    hits = [
+        one.hits([memories[i] for i in np.searchsorted(shown, one.addresses(read))], read)
+        for one in ranked
+    ]
     if reranker is not None:
         hits = [
             _reordered(reranker, one.question, found, page.ranking.rerank_depth)
