@@ -67,19 +67,22 @@ class Union:
 
     `head` has what is fused: the best of each leg, knowing nothing of what lies deeper. `whole`
     begins with these rows; the others follow by cosine, then by words. So the order does not depend
-    on how deep a page made the legs look.
+    on how deep a page made the legs look. Of `whole` the first `by_vector` are the head and what
+    the vector leg saw; had it looked deeper, more would stand between these and the others.
     """
 
     head: Candidates
     whole: Candidates
+    by_vector: int
 
 
 def union(near: Leg, said: Leg, *, first: int) -> Union:
     """All rows of both legs; the `first` of each are the head, ties in favour of the words."""
     top = near.first(first), said.first(first)
     head = _distinct([top[1].addresses, top[0].addresses])
-    whole = _distinct([head, near.addresses[first:], said.addresses[first:]])
-    return Union(_candidates(head, *top), _candidates(whole, near, said))
+    seen = _distinct([head, near.addresses[first:]])
+    whole = _distinct([seen, said.addresses[first:]])
+    return Union(_candidates(head, *top), _candidates(whole, near, said), by_vector=len(seen))
 
 
 def _distinct(addresses: Sequence[Addresses]) -> Addresses:

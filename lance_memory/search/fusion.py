@@ -7,7 +7,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "from_neighbours", "reciprocal_ranks", "scaled_bm25", "scaled_cosines"]
+__all__ = [
+    "Floats",
+    "from_neighbours",
+    "positive_cosines",
+    "reciprocal_ranks",
+    "scaled_bm25",
+    "scaled_cosines",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -17,6 +24,9 @@ RRF_K = 60
 NARROWEST = 0.1
 """Cosines as near to each other as this are not told apart in full. 100 candidates of one
 conversation spread over .3-.6 with MiniLM, over .1-.2 with e5."""
+
+SMALLEST = 1e-6
+"""Of a cosine, what rounding leaves."""
 
 PREVIOUS, NEXT, FADING = 0.3, 0.2, 0.5
 """What a memory gets of its neighbours' relevance, and how that fades with each turn between.
@@ -40,6 +50,18 @@ def scaled_cosines(cosines: Floats) -> Floats:
     return np.where(seen, scaled, 0.0)
 
 
+def positive_cosines(cosines: Floats) -> Floats:
+    """As they are, what points away and unseen 0.
+
+    Where all point away they are counted from the opposite direction, 1 + cosine: so the best is
+    above 0, and factors and order hold there too.
+    """
+    seen = np.nan_to_num(cosines, nan=-np.inf)
+    if not len(seen) or seen.max() > 0:
+        return np.maximum(seen, 0.0)
+    return np.where(np.isnan(cosines), 0.0, np.maximum(1.0 + seen, SMALLEST))
+
+
 def scaled_bm25(words: Floats) -> Floats:
     """Divided by the best score; unseen 0."""
     found = np.nan_to_num(words)
@@ -56,17 +78,17 @@ def reciprocal_ranks(leg: Floats) -> Floats:
 
 
 def from_neighbours(
-    relevance: Floats, sessions: NDArray[np.int64], positions: NDArray[np.int64]
+    relevance: Floats, sessions: NDArray[np.uint64], positions: NDArray[np.int64]
 ) -> Floats:
     """What each row gets from the rows of its session, [n].
 
     Args:
         relevance: of each row, [n].
-        sessions: a number for each session; negative: in none.
+        sessions: a number for each session; 0: in none.
         positions: place of the row in its session, [n].
     """
     apart = positions[:, None] - positions[None, :]  # > 0: the column comes before the row
-    together = (sessions[:, None] == sessions[None, :]) & (sessions >= 0)[:, None]
+    together = (sessions[:, None] == sessions[None, :]) & (sessions > 0)[:, None]
     fading = FADING ** (np.abs(apart) - 1.0)
     weights = np.where(apart > 0, PREVIOUS * fading, NEXT * fading)
     weights[~together | (apart == 0)] = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -18,8 +19,10 @@ __all__ = ["Vectors", "legs"]
 Vectors = Sequence[NDArray[np.float32] | None]
 
 _SPARE = 6
-_MOST_TIES = 16
-"""Beyond as many times the page's depth, which of equal rows are shown is left to the engine."""
+_MOST_TIES = 4_000
+"""Of more rows with one score than this, which are shown is left to the engine."""
+
+_GROWTH = 4
 
 _THREADS = 4
 """Legs that are asked at once; the engine runs outside of Python's lock."""
@@ -57,6 +60,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-memory-words")
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has the pool, not its threads
+
+
 def _paired(near: Mapping[int, Leg], said: Mapping[int, Leg], size: int) -> list[tuple[Leg, Leg]]:
     none = Leg.empty()
     return [(near.get(place, none), said.get(place, none)) for place in range(size)]
@@ -87,6 +94,6 @@ def _said(snapshot: Snapshot, words: str, *, depth: int, predicate: str | None) 
     while True:
         leg = Leg.said(snapshot.matching(words, k=asked, predicate=predicate))
         cut = len(leg.scores) == asked and leg.scores[depth - 1] == leg.scores[-1]
-        if not cut or asked > _MOST_TIES * depth:
+        if not cut or asked >= depth + _MOST_TIES:
             return leg.first(depth)
-        asked *= 2
+        asked = min(asked * _GROWTH, depth + _MOST_TIES)

@@ -57,6 +57,11 @@ class Page:
         return self.offset + self.k
 
     @property
+    def reach(self) -> int:
+        """How many of the order have to be known: what a reranker looks at, it sees whole."""
+        return self.end if self.ranking.reranker is None else max(self.end, self.ranking.rerank_depth)
+
+    @property
     def successors_too(self) -> bool:
         """Whether the filter lets superseded memories pass, which may meet their successors."""
         states = self.filter.states

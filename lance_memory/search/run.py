@@ -15,20 +15,18 @@ from lance_memory.errors import LanceMemoryError
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.results import Hit, SearchResult
 from lance_memory.record.rows import to_memories
-from lance_memory.search.candidates import Addresses, Candidates, Frame, Union, union
+from lance_memory.search.candidates import Addresses, Candidates, Frame, Leg, Union, union
+from lance_memory.search.depth import CANDIDATES, GROWTH, first_depth
 from lance_memory.search.legs import Vectors, legs
 from lance_memory.search.names import Names
 from lance_memory.search.query import Mode, Page, Query
 from lance_memory.search.question import Question, understood
-from lance_memory.search.rerank import Reranker, reranked
+from lance_memory.search.rerank import Reranker, reranked, scaled
 from lance_memory.search.scoring import Scored, Traits, scored
 from lance_memory.search.traits import traits
 from lance_memory.storage import Snapshot
 
 __all__ = ["run"]
-
-_CANDIDATES = 100
-"""From each leg as many are fused; recall on LoCoMo rises no more beyond."""
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -83,12 +81,22 @@ def _vectors(questions: Sequence[Question], embed: Embed, degraded: dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """Candidates with their scores; `order` has their places, best first."""
+    """Candidates with their scores; `order` has their places, best first.
+
+    `firm`: of how many candidates no deeper look would change the place; `complete`: there is none
+    deeper.
+    """
 
     question: Question
     found: Candidates
     scored: Scored
     order: NDArray[np.intp]
+    firm: int
+    complete: bool
+
+    def reaches(self, end: int) -> bool:
+        """Whether a deeper look would change nothing before the place `end`."""
+        return self.complete or np.count_nonzero(self.order < self.firm) >= end
 
     def addresses(self, places: slice) -> Addresses:
         """Of a part of the order."""
@@ -100,7 +108,7 @@ class _Ranked:
             Hit(
                 memory=memory,
                 score=float(self.scored.scores[i]),
-                similarity=_seen(self.found.cosines[i]),
+                similarity=_seen(self.found.cosines[i].clip(-1.0, 1.0)),  # rounding
                 words=_seen(self.found.words[i]),
                 parts=self.scored.of(i),
             )
@@ -120,29 +128,22 @@ def _ranked(
     page: Page,
     moment: datetime,
 ) -> list[_Ranked]:
-    """Deeper and deeper into the legs, until each page is full or there is no more."""
+    """Deeper and deeper into the legs, until each page is full or they have no more to give."""
+    # Asking for what has not expired takes as long as the search: leave it out where nothing has.
+    predicate = page.filter.predicate(snapshot.ranking_columns.latest_expiry(moment))
     rows = snapshot.count()
-    end = min(page.end, rows)
+    look = partial(_round, snapshot, page=page, moment=moment, predicate=predicate)
+    depth = first_depth(questions, page, rows=rows)
+    waiting = list(range(len(questions)))
     done: dict[int, _Ranked] = {}
-    waiting, depth = list(range(len(questions))), _depth(questions, page, end)
     while waiting:
-        asked = [questions[i] for i in waiting]
-        given = [vectors[i] for i in waiting]
-        found = _round(snapshot, asked, given, page=page, moment=moment, depth=depth)
+        found = look([questions[i] for i in waiting], [vectors[i] for i in waiting], depth=depth)
         done |= dict(zip(waiting, found, strict=True))
-        waiting = [i for i in waiting if len(done[i].order) < end and depth < rows]
-        depth *= 4
+        waiting = [i for i in waiting if not done[i].reaches(min(page.reach, rows))]
+        if not waiting or depth >= snapshot.passing(predicate):
+            break
+        depth = min(depth * GROWTH, snapshot.passing(predicate))
     return [done[i] for i in range(len(questions))]
-
-
-def _depth(questions: Sequence[Question], page: Page, end: int) -> int:
-    """How deep the legs look at first: one alone as deep as the page, where nothing reorders."""
-    ranking = page.ranking
-    reordered = ranking.recency is not None or ranking.importance or ranking.reranker is not None
-    hybrid = any(question.query.mode == Mode.HYBRID for question in questions)
-    if not hybrid and not reordered and not page.successors_too:
-        return end
-    return _CANDIDATES + (end if end > _CANDIDATES or page.successors_too else 0)
 
 
 def _round(
@@ -152,27 +153,39 @@ def _round(
     *,
     page: Page,
     moment: datetime,
+    predicate: str | None,
     depth: int,
 ) -> list[_Ranked]:
     """Each question's candidates from this deep, ranked, without those whose successor is there."""
-    # Asking for what has not expired takes as long as the search: leave it out where nothing has.
-    predicate = page.filter.predicate(moment if snapshot.expired_by(moment) else None)
     pairs = legs(snapshot, questions, vectors, depth=depth, predicate=predicate)
-    found = [union(near, said, first=_CANDIDATES) for near, said in pairs]
+    found = [union(near, said, first=CANDIDATES) for near, said in pairs]
     known = traits(snapshot, questions, found, page)
-    ranked = [
-        _ordered(question, both, one, page, moment)
-        for question, both, one in zip(questions, found, known, strict=True)
-    ]
+    order = partial(_ordered, page=page, moment=moment, depth=depth)
+    ranked = list(map(order, questions, pairs, found, known))
     return _collapsed(snapshot, ranked) if page.successors_too else ranked
 
 
 def _ordered(
-    question: Question, found: Union, known: Traits, page: Page, moment: datetime
+    question: Question,
+    pair: tuple[Leg, Leg],
+    found: Union,
+    known: Traits,
+    *,
+    page: Page,
+    moment: datetime,
+    depth: int,
 ) -> _Ranked:
     alone = question.query.mode != Mode.HYBRID
     result = scored(found, known, page.ranking, moment=moment, alone=alone)
-    return _Ranked(question, found.whole, result, np.argsort(-result.scores, kind="stable"))
+    near, said = (len(leg.addresses) < depth for leg in pair)
+    return _Ranked(
+        question=question,
+        found=found.whole,
+        scored=result,
+        order=np.argsort(-result.scores, kind="stable"),
+        firm=len(found.whole.addresses) if near else found.by_vector,
+        complete=near and said,
+    )
 
 
 def _collapsed(snapshot: Snapshot, ranked: Sequence[_Ranked]) -> list[_Ranked]:
@@ -192,7 +205,7 @@ def _hits(snapshot: Snapshot, ranked: Sequence[_Ranked], page: Page) -> list[tup
     reranker = page.ranking.reranker
     start, end = page.offset, page.end
     if reranker is not None:  # it orders the first, and their page may be any part of these
-        start, end = 0, max(end, page.ranking.rerank_depth)
+        start, end = 0, page.reach
     read = slice(start, end)
     shown = np.unique(np.concatenate([one.addresses(read) for one in ranked]))
     memories = to_memories(snapshot.take(shown, snapshot.columns))
@@ -219,13 +232,12 @@ def _reordered(
     if not looked:
         return []
     given = reranked(reranker, question.plain, looked)
-    low, high = given.min(), given.max()
-    scaled = (given - low) / (high - low) if high > low else np.ones(len(given))
+    shares = scaled(given)
     least = looked[-1].score
     again = [
         replace(
             looked[i],
-            score=float(least + (1.0 - least) * scaled[i]),
+            score=float(least + (1.0 - least) * shares[i]),
             parts=replace(looked[i].parts, reranker=float(given[i])),
         )
         for i in np.argsort(-given, kind="stable")

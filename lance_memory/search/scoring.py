@@ -14,6 +14,7 @@ from lance_memory.search.candidates import Candidates, Union
 from lance_memory.search.fusion import (
     Floats,
     from_neighbours,
+    positive_cosines,
     reciprocal_ranks,
     scaled_bm25,
     scaled_cosines,
@@ -37,7 +38,7 @@ class Traits:
         importance: 0..1.
     """
 
-    sessions: NDArray[np.int64] | None = None
+    sessions: NDArray[np.uint64] | None = None
     positions: NDArray[np.int64] | None = None
     actor: NDArray[np.bool_] | None = None
     period: NDArray[np.bool_] | None = None
@@ -62,12 +63,13 @@ def scored(
 ) -> Scored:
     """Fuse the legs, add what neighbours, actor and period give, apply the factors.
 
-    Of the rows that are not fused, score and parts are 0. A leg that was asked `alone` gives its
-    cosines, or BM25 over the best, as they are.
+    A leg that was asked `alone` gives its cosines, or BM25 over the best, as they are. What is
+    fused, or reordered by factors, is the head; of the rows that follow it score and parts are 0.
     """
-    if alone:
+    if alone and not ranking.factors:
         return _with(_leg(found.whole), traits, ranking, moment)
-    fused = _with(_legs(found.head, ranking), traits, ranking, moment)
+    legs = _leg(found.head) if alone else _legs(found.head, ranking)
+    fused = _with(legs, traits, ranking, moment)
     rest = np.zeros(len(found.whole.addresses) - len(found.head.addresses))
     return Scored(
         scores=np.concatenate([fused.scores, rest]),
@@ -85,10 +87,11 @@ def _with(parts: dict[str, Floats], traits: Traits, ranking: Ranking, moment: da
     if traits.period is not None:
         parts["period"] = ranking.period_bonus * traits.period.astype(np.float64)
     total = np.sum(list(parts.values()), axis=0)
+    size = len(relevance)  # traits may reach beyond the head
     if ranking.recency is not None and traits.happened is not None:
-        parts["recency"] = _freshness(traits.happened, ranking.recency, moment)
+        parts["recency"] = _freshness(traits.happened[:size], ranking.recency, moment)
     if ranking.importance and traits.importance is not None:
-        parts["importance"] = 1.0 - ranking.importance * (1.0 - traits.importance)
+        parts["importance"] = 1.0 - ranking.importance * (1.0 - traits.importance[:size])
     for name in _FACTORS:
         total = total * parts.get(name, 1.0)
     best = total.max(initial=0.0)
@@ -96,8 +99,7 @@ def _with(parts: dict[str, Floats], traits: Traits, ranking: Ranking, moment: da
 
 
 def _leg(found: Candidates) -> dict[str, Floats]:
-    near = np.maximum(np.nan_to_num(found.cosines), 0.0)
-    return {"vector": near, "words": scaled_bm25(found.words)}
+    return {"vector": positive_cosines(found.cosines), "words": scaled_bm25(found.words)}
 
 
 def _legs(found: Candidates, ranking: Ranking) -> dict[str, Floats]:

@@ -2,6 +2,7 @@
 
 from lance_memory.storage import history, indices, undo, upkeep
 from lance_memory.storage.change import Audit, ChangeSet, Plan
+from lance_memory.storage.columns import RankingColumns
 from lance_memory.storage.history import Branch, Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
 from lance_memory.storage.refs import row_named, rows_named
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "LogEntry",
     "Plan",
+    "RankingColumns",
     "Snapshot",
     "Table",
     "UpkeepResult",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lance_memory.storage.columns import KeptColumns
 
 __all__ = ["CACHE_BYTES", "Files", "Kept", "KeptVectors"]
 
@@ -72,6 +73,12 @@ class KeptVectors:
             self._put(addresses, vectors, files)
         return vectors
 
+    def has_room(self, addresses: Addresses, dimension: int) -> bool:
+        """Whether all of these can be kept without dropping others."""
+        with self._lock:
+            found, _ = self._find(addresses)
+            return len(self) + int((~found).sum()) <= self._room(dimension)
+
     def __len__(self) -> int:
         return len(self._addresses)
 
@@ -81,13 +88,16 @@ class KeptVectors:
         at = np.searchsorted(self._addresses, addresses).clip(max=len(self._addresses) - 1)
         return self._addresses[at] == addresses, self._slots[at]
 
+    def _room(self, dimension: int) -> int:
+        return max(1, self._most_bytes // (4 * dimension))
+
     def _touch(self, slots: NDArray[np.int64]) -> None:
         self._time += 1
         self._used[slots] = self._time
 
     def _put(self, addresses: Addresses, vectors: Vectors, files: Mapping[int, Files]) -> None:
         """Keep the rows; another thread may have kept some of them meanwhile."""
-        room = max(1, self._most_bytes // (4 * vectors.shape[1]))
+        room = self._room(vectors.shape[1])
         if len(addresses) > room or any(self._files.get(f, n) != n for f, n in files.items()):
             return
         if self._pool is None:
@@ -128,7 +138,7 @@ class KeptVectors:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What all versions of one branch share: vectors, and when a fragment's first row expires."""
+    """What all versions of one branch share."""
 
     vectors: KeptVectors = field(default_factory=KeptVectors)
-    expiries: dict[Files, datetime | None] = field(default_factory=dict)
+    columns: KeptColumns = field(default_factory=KeptColumns)

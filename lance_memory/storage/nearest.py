@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_memory.record.filters import all_of, present
 from lance_memory.record.rows import EMBEDDING, embeddings, one_array, valid_vectors
-from lance_memory.storage.depth import EXACT_ROWS, depth
+from lance_memory.storage.depth import EXACT_ROWS, depth, exact_rows
 from lance_memory.storage.engine import translated
 from lance_memory.storage.kept import Files
 
@@ -44,7 +44,7 @@ def nearest(
 ) -> pa.Table:
     """`_rowaddr` and `_distance` = 1 - cosine of the k nearest rows that pass, nearest first."""
     passing = snapshot.passing(predicate)
-    if passing <= EXACT_ROWS:
+    if _exact_pays(snapshot, passing, predicate):
         return _exact(snapshot, vector, k=k, predicate=predicate)
     return _by_index(
         snapshot, vector, k=k, predicate=predicate, share=passing / max(snapshot.count(), 1)
@@ -109,6 +109,15 @@ class _Best:
         for addresses, cosines in zip(self.addresses, self.cosines, strict=True):
             there = ~np.isneginf(cosines)
             yield _table(addresses[there], cosines[there])
+
+
+def _exact_pays(snapshot: Snapshot, passing: int, predicate: str | None) -> bool:
+    """Whether to compare every row that passes; many only where they need not be read each time."""
+    if passing <= EXACT_ROWS:
+        return True
+    if passing > exact_rows(snapshot.count()):
+        return False
+    return snapshot.kept.vectors.has_room(snapshot.addresses(predicate), snapshot.dimension)
 
 
 def _one_pass_pays(rows: int, queries: int) -> bool:

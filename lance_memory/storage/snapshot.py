@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.record.filters import is_one_of, present
+from lance_memory.record.filters import is_one_of
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
+from lance_memory.storage.columns import RankingColumns
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.kept import Files, Kept
 from lance_memory.storage.nearest import nearest, nearest_many
@@ -194,31 +195,10 @@ class Snapshot:
             self._passing[text] = rows["_rowaddr"].to_numpy()
         return self._passing[text]
 
-    def expired_by(self, moment: datetime) -> bool:
-        """Whether a row may have expired by then; while none has, no search needs to ask."""
-        missing = {i for i in self.fragment_ids if self.files(i) not in self.kept.expiries}
-        if missing:
-            self._note_expiries(missing)
-        ends = (self.kept.expiries[self.files(i)] for i in self.fragment_ids)
-        return any(end is not None and end <= moment for end in ends)
-
-    def _note_expiries(self, fragments: Collection[int]) -> None:
-        parts = [self.fragment(i) for i in fragments]
-        with translated(f"read version {self.version}"):
-            rows = self.dataset.scanner(
-                columns=["expires_at"],
-                filter=present("expires_at"),
-                fragments=parts,
-                with_row_address=True,
-            ).to_table()
-        found = pc.shift_right(rows["_rowaddr"], pa.scalar(32, pa.uint64()))
-        first = (
-            pa.table({"fragment": found, "end": rows["expires_at"]})
-            .group_by("fragment")
-            .aggregate([("end", "min")])
-        )
-        ends = dict(zip(first["fragment"].to_pylist(), first["end_min"].to_pylist(), strict=True))
-        self.kept.expiries.update({self.files(i): ends.get(i) for i in fragments})
+    @cached_property
+    def ranking_columns(self) -> RankingColumns:
+        """What ranking asks of the rows, in memory."""
+        return self.kept.columns.of(self)
 
     def nearest_many(
         self, vectors: NDArray[np.float32], *, k: int, predicate: str | None = None

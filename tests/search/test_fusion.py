@@ -95,14 +95,14 @@ def test_scaling_survives_equal_and_missing_scores():
 def test_neighbours_give_more_forward_than_back_and_less_with_each_turn():
     relevance = np.array([1.0, 0.0, 0.0, 0.0])
     positions = np.array([5, 4, 6, 7])  # the relevant one, before it, after it, after that
-    given_ = from_neighbours(relevance, np.zeros(4, dtype=np.int64), positions)
+    given_ = from_neighbours(relevance, np.ones(4, dtype=np.uint64), positions)
     assert given_.tolist() == pytest.approx([0.0, 0.2, 0.3, 0.15])
 
 
 @given(st.permutations(range(6)))
 def test_the_order_of_the_candidates_does_not_matter_to_neighbours(order):
     relevance = np.array([0.9, 0.1, 0.5, 0.0, 0.7, 0.3])
-    sessions = np.array([0, 0, 0, 1, 1, -1])
+    sessions = np.array([1, 1, 1, 2, 2, 0], dtype=np.uint64)
     positions = np.array([3, 4, 9, 4, 5, 4])
     straight = from_neighbours(relevance, sessions, positions)
     chosen = np.array(order)
@@ -111,8 +111,8 @@ def test_the_order_of_the_candidates_does_not_matter_to_neighbours(order):
 
 
 def test_nothing_crosses_a_session_and_no_session_has_no_neighbours():
-    alone = from_neighbours(np.ones(3), np.array([0, 1, -1]), np.array([1, 2, 3]))
-    none = from_neighbours(np.ones(2), np.array([-1, -1]), np.array([1, 2]))
+    alone = from_neighbours(np.ones(3), np.array([1, 2, 0], dtype=np.uint64), np.array([1, 2, 3]))
+    none = from_neighbours(np.ones(2), np.zeros(2, dtype=np.uint64), np.array([1, 2]))
     assert [*alone, *none] == [0, 0, 0, 0, 0]
 
 

@@ -214,3 +214,35 @@ def test_the_other_fusion_is_there(talk):
     assert contents(talk.search("hill behind home", user="u", ranking=BARE))[0] == (
         "up the hill behind home"
     )
+
+
+# -- what a handle has seen before never matters -------------------------------------------------
+
+
+def test_an_expired_memory_does_not_come_back_in_an_old_version(store, clock, reopen):
+    """C26: also when the row was deleted since, and the handle has read the newest version first."""
+    store.add("pad")
+    added = store.add_many(
+        [
+            {"content": "secret code", "expires_at": clock.now + timedelta(hours=1)},
+            {"content": "dog"},
+        ]
+    )
+    clock.forward(hours=2)
+    store.add("tick")
+    store.tag("then")
+    store.delete([added.ids[0]])
+    store.search("secret")
+    assert contents(store.at("then").search("secret code")) == contents(
+        reopen(store.uri).at("then").search("secret code")
+    )
+    assert "secret code" not in contents(store.at("then").search("secret code"))
+
+
+def test_actors_of_an_old_version_are_known_whatever_was_read_before(store, reopen):
+    store.add_many([{"content": "hi", "actor": "Ana"}, {"content": "ho", "actor": "Bo"}])
+    old = store.version
+    store.delete([memory.id for memory in store.list(actor="Bo")])
+    again = reopen(store.uri)
+    assert again.search("what did Bo say").understood.actors == ()
+    assert again.at(old).search("what did Bo say").understood.actors == ("Bo",)

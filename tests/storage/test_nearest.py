@@ -12,7 +12,7 @@ import pytest
 from lance_memory import FunctionEmbedder, MemoryStore
 from lance_memory.record.filters import Filter, all_of, equals
 from lance_memory.storage import Table
-from lance_memory.storage.depth import EXACT_ROWS, depth
+from lance_memory.storage.depth import EXACT_ROWS, depth, exact_rows
 from lance_memory.storage.kept import KeptVectors
 
 ROWS, DIMENSION = 20_000, 64
@@ -255,14 +255,14 @@ def test_whether_a_row_has_expired_is_known_for_every_version(tmp_path):
     now = datetime.now(UTC)
     store.add("stays", embedding=[1.0, 0.0])
     table = Table.open(store.uri)
-    assert not table.latest().expired_by(now + timedelta(days=9_999))
+    assert not table.latest().ranking_columns.latest_expiry(now + timedelta(days=9_999))
     store.add("goes", embedding=[1.0, 0.0], expires_at=now + timedelta(days=2))
     first = table.latest()
-    assert not first.expired_by(now + timedelta(days=1))
-    assert first.expired_by(now + timedelta(days=2))
+    assert not first.ranking_columns.latest_expiry(now + timedelta(days=1))
+    assert first.ranking_columns.latest_expiry(now + timedelta(days=2))
     store.add("goes earlier", embedding=[1.0, 0.0], expires_at=now + timedelta(hours=1))
-    assert table.latest().expired_by(now + timedelta(days=1))
-    assert not table.at(first.version).expired_by(now + timedelta(days=1))
+    assert table.latest().ranking_columns.latest_expiry(now + timedelta(days=1))
+    assert not table.at(first.version).ranking_columns.latest_expiry(now + timedelta(days=1))
 
 
 def test_while_nothing_has_expired_no_row_is_asked_for_its_end():
@@ -314,6 +314,15 @@ def test_kept_vectors_stay_within_their_bound_and_the_longest_unused_go_first():
     assert disk.read == [at(0, *o).tolist() for o in ((1, 2), (3, 4), (5,), (6, 7, 8, 9, 10))]
 
 
+def test_there_is_room_for_vectors_that_need_not_push_out_others():
+    kept = KeptVectors(most_bytes=4 * 8)
+    assert kept.has_room(at(0, 1, 2, 3, 4), 2)
+    assert not kept.has_room(at(0, 1, 2, 3, 4, 5), 2)
+    kept.get(at(0, 1, 2), {0: ("a",)}, read=Disk())
+    assert kept.has_room(at(0, 1, 2, 3, 4), 2)
+    assert not kept.has_room(at(0, 3, 4, 5), 2)
+
+
 def test_kept_vectors_of_a_fragment_with_other_files_are_forgotten():
     kept, disk = KeptVectors(), Disk()
     both = np.concatenate([at(0, 1), at(1, 1)])
@@ -346,6 +355,12 @@ def test_the_fewer_rows_pass_the_deeper_the_index_is_searched():
     assert [d.refine for d in depths] == sorted(d.refine for d in depths)
     assert (depths[0].probes, depths[0].refine) == (32, 8)
     assert depths[-1].refine == 32
+
+
+def test_of_a_larger_table_more_rows_are_compared_exactly_up_to_a_bound():
+    assert [exact_rows(n) for n in (0, 100_000, 200_000, 1_000_000, 10**8)] == [
+        *(2_000, 2_000, 4_000, 10_000, 10_000)
+    ]
 
 
 @pytest.mark.parametrize("k", [1, 10, 40, 1_000])
