@@ -180,20 +180,22 @@ class Snapshot:
         """How many rows pass; counted once for a predicate."""
         if predicate is None:
             return self.count()
-        if predicate not in self._counts:
+        known = self._counts.get(predicate)
+        if known is None:
             _forget_many(self._counts)
-            self._counts[predicate] = self.count(predicate)
-        return self._counts[predicate]
+            known = self._counts[predicate] = self.count(predicate)
+        return known
 
     def addresses(self, predicate: str | None) -> NDArray[np.uint64]:
         """Where the rows that pass lie, uint64 [n]; for few rows, as it is remembered."""
         text = predicate or ""
-        if text not in self._passing:
+        known = self._passing.get(text)
+        if known is None:
             _forget_many(self._passing)
             with translated(f"read version {self.version}"):
                 rows = self.dataset.to_table(columns=[], filter=predicate, with_row_address=True)
-            self._passing[text] = rows["_rowaddr"].to_numpy()
-        return self._passing[text]
+            known = self._passing[text] = rows["_rowaddr"].to_numpy()
+        return known
 
     @cached_property
     def ranking_columns(self) -> RankingColumns:
