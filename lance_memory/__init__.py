@@ -18,7 +18,11 @@ from lance_memory.embed import (
     LateInteraction,
     MiniLM,
     OpenAIEmbedder,
+    QueryEmbedder,
+    Retry,
     SentenceTransformerEmbedder,
+    TokenCounter,
+    TokenEmbedder,
 )
 from lance_memory.errors import (
     AmbiguousError,
@@ -33,7 +37,7 @@ from lance_memory.errors import (
     StorageError,
     StoreFormatError,
 )
-from lance_memory.index.build import IndexKind, IndexReport
+from lance_memory.index.build import IndexKind, IndexProgress, IndexReport
 from lance_memory.index.health import IndexInfo, IndexRecall
 from lance_memory.record.filters import Where
 from lance_memory.record.intake import Details, Fields
@@ -84,6 +88,7 @@ __all__ = [
     "Hit",
     "IndexInfo",
     "IndexKind",
+    "IndexProgress",
     "IndexRecall",
     "IndexReport",
     "InvalidInputError",
@@ -102,12 +107,14 @@ __all__ = [
     "NotFoundError",
     "OpenAIEmbedder",
     "Outcome",
+    "QueryEmbedder",
     "Ranking",
     "Recency",
     "RejectedError",
     "Related",
     "Relationship",
     "Reranker",
+    "Retry",
     "RollbackPlan",
     "Scope",
     "ScopeError",
@@ -118,6 +125,8 @@ __all__ = [
     "Stats",
     "StorageError",
     "StoreFormatError",
+    "TokenCounter",
+    "TokenEmbedder",
     "Transform",
     "Understood",
     "UpkeepResult",

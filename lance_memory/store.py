@@ -26,7 +26,13 @@ from lance_memory.curate import (
 )
 from lance_memory.embed import Embedder, as_embedder, fitting, format_for
 from lance_memory.errors import InvalidInputError, RejectedError, ScopeError
-from lance_memory.index.build import IndexKind, IndexProgress, IndexReport, build_index
+from lance_memory.index.build import (
+    IndexKind,
+    IndexProgress,
+    IndexReport,
+    build_index,
+    known_kind,
+)
 from lance_memory.index.ensure import FROM_ROWS, ensure_index
 from lance_memory.ingest import (
     Addition,
@@ -547,19 +553,25 @@ class MemoryStore(MemoryView):
         self,
         *,
         clean_older_than: timedelta | None = None,
+        index: IndexKind | str | None = IndexKind.AUTO,
         vector_index_from: int = FROM_ROWS,
     ) -> UpkeepResult:
         """Compact, build and fold the indices, and remove old versions if asked.
 
         No memory changes, and tagged versions stay. What a vector search finds is exact below
         `vector_index_from` vectors; with the index (see `build_index`) it is approximate, and
-        BM25 weighs words by the rows that are folded.
+        BM25 weighs words by the rows that are folded. A vector index that fails its check is not
+        installed: the rest is done all the same, and `UpkeepResult.index_refused` says why.
 
         Args:
             clean_older_than: remove the versions older than this; None removes none.
+            index: the kind of vector index to build where there is none, as for `build_index`.
+                "auto" trains on a GPU where one works, in this process; name a kind such as
+                "ivf_rq" for one that the engine makes on the CPU, or None to build none.
             vector_index_from: how many vectors it takes to build the vector index.
 
         Raises:
+            InvalidInputError: a negative age, or an unknown kind of index.
             ConflictError: writers were faster several times; nothing is lost, run it again.
             StorageError: the disk is full, or a file is damaged.
 
@@ -568,10 +580,11 @@ class MemoryStore(MemoryView):
         self._whole_store("upkeep")
         if clean_older_than is not None and clean_older_than < timedelta(0):
             raise InvalidInputError(f"clean_older_than={clean_older_than}; it cannot be negative")
+        kind = None if index is None else known_kind(index, argument="index")
         return upkeep.optimize(
             self._table,
             clean_older_than=clean_older_than,
-            ensure_index=partial(ensure_index, from_rows=vector_index_from),
+            ensure_index=partial(ensure_index, kind=kind, from_rows=vector_index_from),
         )
 
     def build_index(

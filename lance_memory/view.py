@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
@@ -244,6 +244,10 @@ class MemoryView:
             ranking: how candidates become an order; see `Ranking`.
             where: see `Where`.
 
+        Pages of one question at one version are parts of one order. Only over an approximate
+        vector index may a page repeat or skip what another had: in mode "vector" where one ends
+        within 10, 40, 160, 640, ... hits and the other beyond, else beyond 100, 400, 1600, ...
+
         Raises:
             InvalidInputError: a blank query, a wrong vector, a negative k, an unknown mode.
             EmbeddingError: the embedder failed, in mode "vector" (in "hybrid" words answer
@@ -254,7 +258,7 @@ class MemoryView:
 
     def search_many(
         self,
-        queries: Sequence[str] | None = None,
+        queries: Iterable[str] | None = None,
         *,
         vectors: ArrayLike | None = None,
         k: int = 10,
@@ -264,6 +268,9 @@ class MemoryView:
         **where: Unpack[Where],
     ) -> builtins.list[SearchResult]:
         """Answer many questions at one version; several times the throughput of one by one.
+
+        Many vectors at once are compared with every row where that is faster than the index: so
+        the answers may be better than those of one by one over an approximate index, never worse.
 
         Args:
             queries: the questions.

@@ -94,10 +94,19 @@ def optimize(
         str | None,
         typer.Option(metavar="AGE", help="Remove untagged versions older than 30d, 12h, ..."),
     ] = None,
+    index: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="Vector index to build where it pays and there is none: auto, none, or a kind "
+            "that `lmem index build` takes.",
+        ),
+    ] = "auto",
 ) -> None:
     """Compact, index, and remove old versions if asked.
 
-    Changes no memory; with a vector index, vector search is approximate.
+    Changes no memory; with a vector index, vector search is approximate. `auto` trains it on a
+    GPU where one works. One that fails its check is not installed, and the rest is done.
     """
     age = None if clean_older_than is None else duration(clean_older_than, "--clean-older-than")
     store = call.open()
@@ -115,7 +124,8 @@ def optimize(
         )
         if not agreed:
             return
-    result = store.optimize(clean_older_than=age)
+    wanted = None if index == "none" else index
+    result = store.optimize(clean_older_than=age, index=wanted)
     call.out.show(result, human=lambda: call.draw.record(result), quiet=[result.version])
 
 

@@ -82,7 +82,7 @@ def show(call: Call, at: At) -> None:
         text = "there is no vector index: vectors are searched exactly"
         call.out.show({"index": None}, human=lambda: call.draw.line(text), quiet=["none"])
         return
-    call.out.show(info, human=lambda: call.draw.record(info), quiet=[info.kind])
+    call.out.show({"index": plain(info)}, human=lambda: call.draw.record(info), quiet=[info.kind])
 
 
 def recall(

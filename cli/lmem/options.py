@@ -16,7 +16,7 @@ import typer
 from lmem.output import Format
 
 if TYPE_CHECKING:
-    from lance_memory import MemoryView, Ranking, Where
+    from lance_memory import MemoryView, Where
 
 __all__ = [
     "At",
@@ -24,7 +24,6 @@ __all__ = [
     "Filters",
     "Gate",
     "Given",
-    "Ranked",
     "Reason",
     "Reasoned",
     "Scoped",
@@ -150,39 +149,6 @@ class Given:
         times = ("event_at", "valid_from", "valid_to", "expires_at")
         values = _parsed(_present(self), times)
         return {{"tag": "tags"}.get(name, name): value for name, value in values.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """How candidates become an order."""
-
-    fusion: Annotated[str, typer.Option(help="weighted, or rrf (reciprocal ranks).")] = "weighted"
-    neighbours: Annotated[
-        float, typer.Option(help="How much those around it in its session lift a memory; 0: none.")
-    ] = 1.0
-    half_life: Annotated[
-        Name, typer.Option(metavar="AGE", help="Prefer what is new: 12h, 30d, 8w.")
-    ] = None
-    floor: Annotated[
-        float, typer.Option(help="What age leaves of a score at least, with --half-life.")
-    ] = 0.5
-    importance: Annotated[float, typer.Option(help="How much importance counts, 0..1.")] = 0.0
-    late: Annotated[
-        bool, typer.Option("--late", help="Compare the first 50 again, token by token.")
-    ] = False
-
-    def ranking(self, view: MemoryView) -> Ranking:
-        """As the library takes it."""
-        from lance_memory import LateInteraction, Ranking, Recency
-
-        age = None if self.half_life is None else duration(self.half_life, "--half-life")
-        return Ranking(
-            fusion=self.fusion,
-            neighbours=self.neighbours,
-            recency=None if age is None else Recency(half_life=age, floor=self.floor),
-            importance=self.importance,
-            reranker=LateInteraction(view.embedder) if self.late else None,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ import typer
 
 from lmem.command import Call, command
 from lmem.names import resolved
-from lmem.options import At, Filters, Ranked, Scoped, text_given
+from lmem.options import At, Filters, Scoped, text_given
 from lmem.output import plain
+from lmem.ranked import Ranked
 
 if TYPE_CHECKING:
     from polars import DataFrame

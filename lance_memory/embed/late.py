@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from numbers import Real
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,8 @@ class LateInteraction:
             raise InvalidInputError(
                 f"late interaction needs an embedder with token_vectors; {embedder.name!r} has none"
             )
-        if not 0 <= weight < float("inf"):
-            raise InvalidInputError(f"weight={weight}; it cannot be negative")
+        if not _at_least_0(weight):
+            raise InvalidInputError(f"weight={weight!r}; it takes a number that is not negative")
         self._tokens = tokens
         self._weight = weight
 
@@ -68,6 +69,10 @@ class LateInteraction:
         scaled = (matched - low) / (high - low) if high > low else np.zeros_like(matched)
         scores: NDArray[np.float64] = np.array([hit.score for hit in hits])
         return scores + self._weight * scaled
+
+
+def _at_least_0(weight: Any) -> bool:
+    return isinstance(weight, Real) and 0 <= float(weight) < float("inf")
 
 
 def _maxsim(asked: NDArray[np.float32], said: NDArray[np.float32]) -> float:

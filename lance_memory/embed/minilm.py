@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.embed.require import require
 from lance_memory.embed.text import encodable
 from lance_memory.embed.weights import read_weights
+from lance_memory.extras import require
 
 __all__ = ["MiniLM"]
 

@@ -7,9 +7,9 @@ import time
 import weakref
 from typing import Any, Final, NamedTuple
 
-from lance_memory.embed.require import require
 from lance_memory.embed.retry import Retry, asked_wait
 from lance_memory.errors import EmbeddingError
+from lance_memory.extras import require
 
 __all__ = ["EXTRA", "JsonService"]
 
@@ -52,7 +52,7 @@ class JsonService:
         raise EmbeddingError(self._told(tried, attempt)) from tried.cause
 
     def _try(self, body: object) -> _Try:
-        client, httpx2 = self._opened(), require("httpx2", extra=EXTRA)
+        client, httpx2 = self._opened(), require("httpx2", EXTRA)
         try:
             answer = client.post(self.url, json=body)
         except httpx2.TransportError as error:  # names, connections, timeouts, broken HTTP
@@ -92,7 +92,7 @@ class JsonService:
     def _opened(self) -> Any:
         with self._making:
             if self._client is None:
-                httpx2 = require("httpx2", extra=EXTRA)
+                httpx2 = require("httpx2", EXTRA)
                 headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
                 self._client = httpx2.Client(headers=headers, timeout=self._timeout)
                 weakref.finalize(self, self._client.close)

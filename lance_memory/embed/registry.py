@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.embed.require import require
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.extras import require
 
 __all__ = ["LanceDBEmbedder", "RegisteredFunction"]
 

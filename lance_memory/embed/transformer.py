@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.embed.require import require
 from lance_memory.embed.text import encodable
 from lance_memory.embed.tokens import estimated_tokens
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.extras import require
 
 __all__ = ["SentenceTransformerEmbedder"]
 
@@ -147,7 +147,7 @@ class SentenceTransformerEmbedder:
 
 
 def _load(model: str, *, device: str | None, download: bool) -> Any:
-    library = require("sentence_transformers", extra=EXTRA)
+    library = require("sentence_transformers", EXTRA)
     try:
         return library.SentenceTransformer(model, device=device, local_files_only=not download)
     except (OSError, ValueError, RuntimeError, AssertionError) as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from lance_memory.embed.require import require
 from lance_memory.errors import EmbeddingError
+from lance_memory.extras import require
 
 __all__ = ["SHA256", "read_weights"]
 

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lance_memory.errors import ConflictError, InvalidInputError
-from lance_memory.index.encode import packed
 from lance_memory.index.health import IndexRecall
-from lance_memory.index.model import IvfPqModel, IvfPqSpec
+from lance_memory.index.model import IvfPqModel
 from lance_memory.index.proof import Proof, prove
+from lance_memory.index.sample import drawn
 from lance_memory.index.sizes import RQ_BITS, partitions_for, sample_rows, spec_for
 from lance_memory.index.trainer import Trainer, pick
 from lance_memory.record.rows import EMBEDDING
@@ -28,12 +25,11 @@ from lance_memory.storage.vector_index import (
     Segment,
     build_by_engine,
     build_from_codes,
-    count_vectors,
     install,
-    vectors,
 )
+from lance_memory.storage.vectors import count_vectors, vectors
 
-__all__ = ["IndexKind", "IndexProgress", "IndexReport", "build_index"]
+__all__ = ["IndexKind", "IndexProgress", "IndexReport", "build_index", "known_kind"]
 
 IndexProgress = Callable[[str, int, int], None]
 """Told (step, done, in all); 0 in all where it is not known."""
@@ -162,7 +158,7 @@ def build_index(
     """
     order = _decided(
         table,
-        IndexKind(_known(kind)),
+        known_kind(kind),
         trainer,
         partitions=partitions,
         sub_vectors=sub_vectors,
@@ -181,10 +177,15 @@ def build_index(
     )
 
 
-def _known(kind: str) -> str:
+def known_kind(kind: str, *, argument: str = "kind") -> IndexKind:
+    """The kind of that name.
+
+    Raises:
+        InvalidInputError: there is none; it names the argument.
+    """
     if kind not in set(IndexKind):
-        raise InvalidInputError(f"kind={kind!r}; there are: {', '.join(IndexKind)}")
-    return kind
+        raise InvalidInputError(f"{argument}={kind!r}; there are: {', '.join(IndexKind)}")
+    return IndexKind(kind)
 
 
 def _decided(table: Table, kind: IndexKind, trainer: str | None, **sizes: Any) -> _Order:
@@ -219,8 +220,8 @@ def _built(table: Table, order: _Order, trained: _Trained | None) -> IndexReport
         segment = _by_codes(snapshot, order, trained, count)
     order.told("check", 0, 0)
     with order.timed("check"):
-        proof = install(table, snapshot, [segment], check=prove, notes=order.notes)
-    return _report(table, order, proof)
+        version, proof = install(table, snapshot, [segment], check=prove, notes=order.notes)
+    return _report(version, order, proof)
 
 
 def _counted(snapshot: Snapshot) -> int:
@@ -252,7 +253,6 @@ def _by_codes(snapshot: Snapshot, order: _Order, trained: _Trained, count: int) 
             snapshot,
             centroids=model.centroids,
             codebook=model.codebook,
-            bits=model.spec.bits,
             coded=_coded(snapshot, order, trained, count),
         )
 
@@ -261,27 +261,16 @@ def _trained(snapshot: Snapshot, order: _Order, trainer: Trainer) -> _Trained:
     count = _counted(snapshot)
     spec = spec_for(
         count,
-        snapshot.schema.field(EMBEDDING).type.list_size,
+        snapshot.dimension,
         partitions=order.partitions,
         sub_vectors=order.sub_vectors,
         seed=order.seed,
     )
     order.told("train", 0, 0)
     with order.timed("train"):
-        model = trainer.train(_sample(snapshot, spec, count), spec)
+        sample = drawn(snapshot, sample_rows(spec, snapshot.dimension), seed=spec.seed)
+        model = trainer.train(sample, spec)
     return _Trained(model, trainer)
-
-
-def _sample(snapshot: Snapshot, spec: IvfPqSpec, count: int) -> NDArray[np.float32]:
-    """Vectors at random, each once, float32 [n, d]; all where there are few."""
-    wanted = min(count, sample_rows(spec))
-    places = np.sort(np.random.default_rng(spec.seed).choice(count, wanted, replace=False))
-    taken, start = [], 0
-    for _, rows in vectors(snapshot):
-        here = places[(places >= start) & (places < start + len(rows))] - start
-        taken.append(rows[here])
-        start += len(rows)
-    return np.concatenate(taken)
 
 
 def _coded(snapshot: Snapshot, order: _Order, trained: _Trained, count: int) -> Iterator[CodedRows]:
@@ -289,17 +278,17 @@ def _coded(snapshot: Snapshot, order: _Order, trained: _Trained, count: int) -> 
     for ids, rows in vectors(snapshot, batch_size=65_536):
         with order.timed("encode"):
             partitions, codes = trained.trainer.encode(model, rows)
-        yield ids, partitions, packed(model, codes)
+        yield ids, partitions, codes
         done += len(ids)
         order.told("encode", done, count)
 
 
-def _report(table: Table, order: _Order, proof: Proof) -> IndexReport:
+def _report(version: int, order: _Order, proof: Proof) -> IndexReport:
     seconds = {name: round(took, 3) for name, took in order.seconds.items()}
     if "encode" in seconds:
         seconds["write"] = round(seconds["write"] - seconds["encode"], 3)
     return IndexReport(
-        version=table.latest().version,
+        version=version,
         kind=proof.info.kind,
         trainer=order.trainer_name,
         reason=order.reason,

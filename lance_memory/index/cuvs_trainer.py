@@ -7,21 +7,20 @@ codes residuals, Lance does not for dot, so dot is refused.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.errors import InvalidInputError, MissingExtraError
-from lance_memory.index.device import driver_devices
+from lance_memory.errors import InvalidInputError
+from lance_memory.extras import require
+from lance_memory.index.device import GPU_EXTRAS, driver_devices
 from lance_memory.index.encode import Codes, check_rows, prepared
 from lance_memory.index.model import IvfPqModel, IvfPqSpec, Metric
 
 __all__ = ["CuvsTrainer"]
 
-_EXTRAS = "install lance-memory[gpu-cu12] or lance-memory[gpu-cu13], as the driver's CUDA is"
 _BLOCK = 262_144
 """Rows encoded at a time: 400 MB at 384 dimensions."""
 
@@ -44,8 +43,10 @@ class CuvsTrainer:
         """
         if ivf_pq is None and not driver_devices() and _installed():
             raise InvalidInputError("no CUDA device answers here, and cuVS works on nothing else")
-        self._ivf_pq = ivf_pq if ivf_pq is not None else _module("cuvs.neighbors.ivf_pq")
-        self._arrays = arrays if arrays is not None else _module("cupy")
+        self._ivf_pq = (
+            ivf_pq if ivf_pq is not None else require("cuvs.neighbors.ivf_pq", *GPU_EXTRAS)
+        )
+        self._arrays = arrays if arrays is not None else require("cupy", *GPU_EXTRAS)
         self._prove()
 
     def train(self, sample: NDArray[np.float32], spec: IvfPqSpec) -> IvfPqModel:
@@ -93,7 +94,7 @@ class CuvsTrainer:
         return self._ivf_pq.IndexParams(
             n_lists=spec.partitions,
             pq_dim=spec.sub_vectors,
-            pq_bits=spec.bits,
+            pq_bits=8,
             metric="sqeuclidean",  # cosine too: the rows have length 1 by then
             codebook_kind="subspace",
             force_random_rotation=False,
@@ -130,18 +131,14 @@ class CuvsTrainer:
 
 
 def _unusable(error: Exception) -> InvalidInputError:
-    return InvalidInputError(f"cuVS is installed and a tiny build fails ({error}); {_EXTRAS}")
+    return InvalidInputError(
+        f"cuVS is installed and a tiny build fails ({error}); install the extra that is as the "
+        f"driver's CUDA: {' or '.join(GPU_EXTRAS)}"
+    )
 
 
 def _installed() -> bool:
     return importlib.util.find_spec("cuvs") is not None
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except (ImportError, OSError) as error:  # OSError: a library of CUDA is missing
-        raise MissingExtraError(f"{name} cannot be imported ({error}); {_EXTRAS}") from error
 
 
 def _refuse_dot(spec: IvfPqSpec) -> None:

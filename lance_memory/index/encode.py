@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lance_memory.errors import InvalidInputError
 from lance_memory.index.model import IvfPqModel, Metric
 
-__all__ = ["Codes", "encode", "packed", "prepared"]
+__all__ = ["Codes", "encode", "prepared"]
 
 Codes = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 """Partition uint32 [n], and code of each sub-vector uint8 [n, M]."""
@@ -55,22 +55,6 @@ def check_rows(model: IvfPqModel, rows: NDArray[np.float32]) -> None:
         raise InvalidInputError(
             f"rows are {rows.dtype} {rows.shape}; this model encodes float32 [n, {model.dimension}]"
         )
-
-
-def packed(model: IvfPqModel, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The codes as Lance stores them: of 4 bits two a byte, the earlier one in the lower half.
-
-    Args:
-        model: says how many bits a code has.
-        codes: uint8 [n, M].
-
-    Returns:
-        uint8 [n, M * bits / 8].
-    """
-    if model.spec.bits == 8:
-        return codes
-    joined = np.left_shift(codes[:, 1::2], np.uint8(4)) | codes[:, ::2]
-    return joined.astype(np.uint8, copy=False)
 
 
 def _encoded(model: IvfPqModel, rows: NDArray[np.float32]) -> Codes:

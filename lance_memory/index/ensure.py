@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from lance_memory.errors import ConflictError, NotFoundError, StorageError
-from lance_memory.index.build import build_index
+from lance_memory.index.build import IndexKind, build_index
 from lance_memory.index.proof import prove
+from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import Table
-from lance_memory.storage.vector_facts import VECTOR_INDEX, has_vector_index
+from lance_memory.storage.vector_facts import has_vector_index
 from lance_memory.storage.vector_former import former_index
-from lance_memory.storage.vector_index import count_vectors, install
+from lance_memory.storage.vector_index import install
+from lance_memory.storage.vectors import count_vectors
 
 __all__ = ["FROM_ROWS", "ensure_index"]
 
@@ -17,27 +19,32 @@ FROM_ROWS = 5_000
 """Below as many vectors an exact scan is as fast as an index, and exact."""
 
 
-def ensure_index(table: Table, *, from_rows: int = FROM_ROWS) -> list[str]:
+def ensure_index(
+    table: Table, *, kind: IndexKind | None = IndexKind.AUTO, from_rows: int = FROM_ROWS
+) -> list[str]:
     """Make sure that there is a vector index once it pays.
 
     Where another tool's restore took it away, the old one is adopted again if its files are
-    there and it still has every row; else one is built.
+    there and it still has every row; else one is built, of the kind asked for.
 
     Args:
         table: the table.
+        kind: see `build_index`; one that is named is built, not adopted. None: none is wanted.
         from_rows: how many vectors it takes.
 
     Returns:
         The name of the index that was made or adopted, or nothing.
 
     Raises:
-        ConflictError, StorageError: see `build_index`.
+        InvalidInputError, ConflictError, StorageError: see `build_index`.
     """
+    if kind is None:
+        return []
     snapshot = table.own()
     if has_vector_index(snapshot) or count_vectors(snapshot) < max(1, from_rows):
         return []
-    if not _adopted(table, snapshot):
-        build_index(table)
+    if kind is not IndexKind.AUTO or not _adopted(table, snapshot):
+        build_index(table, kind=kind)
     return [VECTOR_INDEX]
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import InvalidInputError
-from lance_memory.index.knn import top_k
-from lance_memory.record.filters import all_of, present
-from lance_memory.record.rows import EMBEDDING
+from lance_memory.index.sample import drawn
+from lance_memory.index.topk import TopK
+from lance_memory.storage.nearest import by_index
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_facts import IndexFacts, describe, has_vector_index
-from lance_memory.storage.vector_probe import similarities
+from lance_memory.storage.vectors import count_vectors, vectors
 
 __all__ = ["IndexInfo", "IndexRecall", "inspect", "measure_recall", "proposal"]
 
@@ -126,24 +126,23 @@ def measure_recall(
     """
     if k < 1 or sample < 1:
         raise InvalidInputError(f"k={k}, sample={sample}; both are 1 or more")
-    wanted = all_of(predicate, present(EMBEDDING))
-    count = snapshot.count(wanted)
+    count = count_vectors(snapshot, predicate)
     asked, nearest = min(sample, count), min(k, count - 1)
     indexed = has_vector_index(snapshot)
     if nearest < 1 or not indexed:
         return IndexRecall(
             k=k, sample=asked, recall=1.0, worst=1.0, exact=not indexed, proposal=None
         )
-    queries = _drawn(snapshot, wanted, count, asked, seed)
-    floors = _floors(snapshot, wanted, queries, nearest) - _SAME
-    share = count / max(1, snapshot.count())
+    queries = drawn(snapshot, asked, seed=seed, predicate=predicate)
+    queries = queries[np.any(queries != 0, axis=1)]  # zeros, another tool's, ask nothing
+    floors = _floors(snapshot, predicate, queries, nearest) - _SAME
+    share = count / snapshot.count()
+
+    def found(query: NDArray[np.float32]) -> pa.Table:
+        return by_index(snapshot, query, k=nearest + 1, predicate=predicate, share=share)
+
     shares = [
-        _found(
-            similarities(snapshot, query, k=nearest + 1, predicate=predicate, share=share),
-            floor,
-            nearest,
-        )
-        for query, floor in zip(queries, floors, strict=True)
+        _share(found(query), floor, nearest) for query, floor in zip(queries, floors, strict=True)
     ]
     recall = float(np.mean(shares))
     return IndexRecall(
@@ -188,38 +187,23 @@ def _imbalance(facts: IndexFacts) -> float:
     return len(facts.sizes) * sum((s / total) ** 2 for s in facts.sizes) if total else 1.0
 
 
-def _batches(snapshot: Snapshot, wanted: str | None) -> Iterator[NDArray[np.float32]]:
-    width = snapshot.schema.field(EMBEDDING).type.list_size
-    for batch in snapshot.batches(wanted, columns=[EMBEDDING], batch_size=8_192):
-        yield batch[EMBEDDING].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-
-
-def _drawn(
-    snapshot: Snapshot, wanted: str | None, count: int, asked: int, seed: int
-) -> NDArray[np.float32]:
-    """So many of the vectors, at random and each once."""
-    places = np.sort(np.random.default_rng(seed).choice(count, asked, replace=False))
-    taken, start = [], 0
-    for rows in _batches(snapshot, wanted):
-        here = places[(places >= start) & (places < start + len(rows))] - start
-        taken.append(rows[here])
-        start += len(rows)
-    drawn = np.concatenate(taken)
-    return drawn[np.any(drawn != 0, axis=1)]  # zeros, which only another tool writes, ask nothing
-
-
 def _floors(
-    snapshot: Snapshot, wanted: str | None, queries: NDArray[np.float32], k: int
+    snapshot: Snapshot, predicate: str | None, queries: NDArray[np.float32], k: int
 ) -> NDArray[np.float32]:
-    """The cosine of each query's k-th nearest other: a query is its own nearest."""
-    best = np.full((len(queries), k + 1), -np.inf, np.float32)
-    for rows in _batches(snapshot, wanted):
-        found, _ = top_k(queries, rows, k + 1)
-        best = -np.sort(-np.concatenate([best, found], axis=1), axis=1)[:, : k + 1]
-    floors: NDArray[np.float32] = best[:, k]
+    """The cosine of each query's k-th nearest other: a query is its own nearest.
+
+    On the CPU also where a GPU answers: a process that only asked how good its index is should
+    not find itself with a context of CUDA, after which it cannot fork.
+    """
+    search = TopK(queries, k + 1, device="cpu")
+    for addresses, rows in vectors(snapshot, predicate):
+        search.see(addresses.view(np.int64), rows)
+    cosines, _ = search.found()
+    floors: NDArray[np.float32] = cosines[:, k]
     return floors
 
 
-def _found(near: NDArray[np.float32], floor: float, k: int) -> float:
-    """The share of the k nearest others that were found; the query itself is found besides."""
+def _share(rows: pa.Table, floor: float, k: int) -> float:
+    """The share of the k nearest others among the rows; the query itself is found besides."""
+    near = 1 - rows["_distance"].to_numpy()
     return max(0, int(np.count_nonzero(near >= floor)) - 1) / k

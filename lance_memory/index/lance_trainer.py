@@ -25,7 +25,6 @@ class LanceTrainer:
             metric=spec.metric.value,
             partitions=spec.partitions,
             sub_vectors=spec.sub_vectors,
-            bits=spec.bits,
             iterations=spec.iterations,
         )
         return IvfPqModel(spec=spec, centroids=centroids, codebook=codebook).validate()

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import InvalidInputError
 
-__all__ = ["IvfPqModel", "IvfPqSpec", "Metric"]
+__all__ = ["CODES", "IvfPqModel", "IvfPqSpec", "Metric"]
+
+
+CODES = 256
+"""How many codes a sub-vector can have: a byte holds one."""
 
 
 class Metric(StrEnum):
@@ -33,7 +37,6 @@ class IvfPqSpec:
     Args:
         partitions: cells, K.
         sub_vectors: parts of a vector that are coded apart, M; each becomes one code.
-        bits: of a code, 8 or 4.
         metric: see `Metric`.
         iterations: of each k-means, at most.
         seed: of the starting points. Lance's own k-means has none, and takes none.
@@ -41,32 +44,19 @@ class IvfPqSpec:
 
     partitions: int
     sub_vectors: int
-    bits: int = 8
     metric: Metric = Metric.COSINE
     iterations: int = 20
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", Metric(self.metric))
-        if self.bits not in (4, 8):
-            raise InvalidInputError(f"bits={self.bits}; a code has 4 or 8")
         if min(self.partitions, self.sub_vectors, self.iterations) < 1:
             raise InvalidInputError(f"{self}; partitions, sub_vectors and iterations are 1 or more")
-        if self.bits == 4 and self.sub_vectors % 2:
-            raise InvalidInputError(
-                f"sub_vectors={self.sub_vectors}; two codes of 4 bits share a byte: give an even "
-                "number"
-            )
-
-    @property
-    def codes(self) -> int:
-        """How many codes a sub-vector can have."""
-        return 1 << self.bits
 
     @property
     def rows_needed(self) -> int:
         """The fewest rows that k-means can start from."""
-        return max(self.partitions, self.codes)
+        return max(self.partitions, CODES)
 
     def check(self, sample: NDArray[np.float32]) -> None:
         """Refuse a sample that cannot be trained on.
@@ -90,7 +80,7 @@ class IvfPqSpec:
         if count < self.rows_needed:
             raise InvalidInputError(
                 f"{count} vectors are too few to train {self.partitions} partitions and "
-                f"{self.codes} codes; IVF_PQ needs {self.rows_needed}: take another kind"
+                f"{CODES} codes; IVF_PQ needs {self.rows_needed}: take another kind"
             )
 
 
@@ -101,7 +91,7 @@ class IvfPqModel:
     Args:
         spec: what was asked for.
         centroids: float32 [K, d].
-        codebook: float32 [M, 2**bits, d / M].
+        codebook: float32 [M, 256, d / M].
     """
 
     spec: IvfPqSpec
@@ -112,11 +102,6 @@ class IvfPqModel:
     def dimension(self) -> int:
         """Numbers of a vector, d."""
         return int(self.centroids.shape[1])
-
-    @property
-    def code_bytes(self) -> int:
-        """Bytes that Lance keeps of a row's codes."""
-        return self.spec.sub_vectors * self.spec.bits // 8
 
     def validate(self) -> IvfPqModel:
         """The model itself, checked.
@@ -129,7 +114,7 @@ class IvfPqModel:
         width = self.dimension // spec.sub_vectors if self.centroids.ndim == 2 else 0
         expected = {
             "centroids": (self.centroids, (spec.partitions, width * spec.sub_vectors)),
-            "codebook": (self.codebook, (spec.sub_vectors, spec.codes, width)),
+            "codebook": (self.codebook, (spec.sub_vectors, CODES, width)),
         }
         for name, (array, shape) in expected.items():
             if array.shape != shape or array.dtype != np.float32 or not width:

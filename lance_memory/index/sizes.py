@@ -13,8 +13,8 @@ the fewer there are, the larger the share that a search reads under a filter."""
 _ROWS_PER_CENTROID = 256
 """What k-means needs of each centroid, in faiss and in Lance alike: more changes little."""
 
-_SAMPLE_LIMIT = 262_144
-"""Rows that are trained on at most: 400 MB at 384 dimensions."""
+_SAMPLE_BYTES = 384 * 2**20
+"""What is trained on takes at most so much: 262,144 rows of 384 dimensions, 32,768 of 3,072."""
 
 RQ_BITS = 3
 """Of a RaBitQ code. 100k x 384, recall@10 at refine 4 / size: 1 bit 0.98 / 6 MB, 3 bits 0.9995 /
@@ -35,9 +35,13 @@ def sub_vectors_for(dimension: int) -> int:
     return next(dimension // width for width in (8, 4, 1) if dimension % width == 0)
 
 
-def sample_rows(spec: IvfPqSpec) -> int:
-    """How many rows to train on at most: 256 of each centroid, of whichever k-means has more."""
-    return min(_SAMPLE_LIMIT, _ROWS_PER_CENTROID * spec.rows_needed)
+def sample_rows(spec: IvfPqSpec, dimension: int) -> int:
+    """How many rows to train on at most: 256 of each centroid, of whichever k-means has more.
+
+    Fewer where they would take more than 384 MB, but as many as k-means has to have.
+    """
+    wanted = min(_SAMPLE_BYTES // (4 * dimension), _ROWS_PER_CENTROID * spec.rows_needed)
+    return max(spec.rows_needed, wanted)
 
 
 def spec_for(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_memory.index.device import cuda_answers, torch_on
 from lance_memory.index.encode import Codes, check_rows, prepared
-from lance_memory.index.model import IvfPqModel, IvfPqSpec, Metric
+from lance_memory.index.model import CODES, IvfPqModel, IvfPqSpec, Metric
 
 __all__ = ["TorchTrainer"]
 
@@ -51,13 +51,13 @@ class TorchTrainer:
         random = torch.Generator().manual_seed(spec.seed)  # on the CPU: the same for each device
         rows = self._tensor(prepared(sample, spec.metric))
         centroids = self._k_means(rows, spec.partitions, spec.iterations, random)
-        order = torch.randperm(len(rows), generator=random)[: _ROWS_PER_CODE * spec.codes]
+        order = torch.randperm(len(rows), generator=random)[: _ROWS_PER_CODE * CODES]
         rows = rows[order.to(rows.device)]
         if spec.metric.residual:
             rows = rows - centroids[self._nearest(rows, centroids, spec.metric)]
         parts = rows.reshape(len(rows), spec.sub_vectors, -1)
         books = [
-            self._k_means(parts[:, i].contiguous(), spec.codes, spec.iterations, random)
+            self._k_means(parts[:, i].contiguous(), CODES, spec.iterations, random)
             for i in range(spec.sub_vectors)
         ]
         return IvfPqModel(

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_memory.index.exact import nearest_many
 from lance_memory.search.candidates import Leg
 from lance_memory.search.question import Question
 from lance_memory.storage import Snapshot
@@ -79,7 +80,8 @@ def _near(
     if len(given) == 1:
         [(place, vector)] = given.items()
         return {place: Leg.near(snapshot.nearest(vector, k=depth, predicate=predicate))}
-    tables = snapshot.nearest_many(np.stack(list(given.values())), k=depth, predicate=predicate)
+    stacked = np.stack(list(given.values()))
+    tables = nearest_many(snapshot, stacked, k=depth, predicate=predicate)
     return {place: Leg.near(rows) for place, rows in zip(given, tables, strict=True)}
 
 

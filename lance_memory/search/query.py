@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +16,16 @@ from lance_memory.errors import InvalidInputError
 from lance_memory.record.filters import Filter
 from lance_memory.record.memory import State
 from lance_memory.record.values import text_value
-from lance_memory.search.ranking import Ranking
+from lance_memory.search.ranking import Ranking, whole_number
 
-__all__ = ["Mode", "Page", "Query"]
+__all__ = ["Mode", "Page", "Query", "brief"]
 
 _LONG = 100
 _MOST = 1_000
+_MOST_CHARACTERS = 8_000
+
+_WORDS = re.compile(r"(?:\w|[^\x00-\x7f\u2000-\u206f\u3000-\u303f\uff00-\uff0f\s])+(?:['’.]\w+)*")
+"""With accents and vowel signs, which Python counts to no word; `it's` and `3.14` are one each."""
 
 
 class Mode(StrEnum):
@@ -44,8 +50,10 @@ class Page:
         """Check the arguments.
 
         Raises:
-            InvalidInputError: k or offset is negative, or `ranking` is something else.
+            InvalidInputError: k or offset is negative or no whole number, or `ranking` is something
+                else.
         """
+        k, offset = whole_number("k", k), whole_number("offset", offset)
         if k < 0 or offset < 0:
             raise InvalidInputError(f"k={k}, offset={offset}; neither can be negative")
         if ranking is not None and not isinstance(ranking, Ranking):
@@ -58,8 +66,9 @@ class Page:
 
     @property
     def reach(self) -> int:
-        """How many of the order have to be known: what a reranker looks at, it sees whole."""
-        return self.end if self.ranking.reranker is None else max(self.end, self.ranking.rerank_depth)
+        """How much of the order has to be known; a reranker sees the same for every page."""
+        ranking = self.ranking
+        return self.end if ranking.reranker is None else max(self.end, ranking.rerank_depth)
 
     @property
     def successors_too(self) -> bool:
@@ -105,7 +114,7 @@ class Query:
     @classmethod
     def many(
         cls,
-        texts: Sequence[str] | None,
+        texts: Iterable[str] | None,
         *,
         vectors: ArrayLike | None,
         mode: Mode | str,
@@ -118,26 +127,44 @@ class Query:
         """
         if texts is None and vectors is None:
             raise InvalidInputError("a search needs texts or vectors")
-        if isinstance(texts, str):
-            raise InvalidInputError("queries is one text; for a single question call search()")
-        given = None if vectors is None else list(np.asarray(vectors))
-        size = len(texts) if texts is not None else len(given or ())
-        if given is not None and len(given) != size:
-            raise InvalidInputError(f"{size} queries, but {len(given)} vectors")
+        asked = None if texts is None else _texts(texts)
+        given = None if vectors is None else _vectors(vectors)
+        if asked is not None and given is not None and len(given) != len(asked):
+            raise InvalidInputError(f"{len(asked)} queries, but {len(given)} vectors")
         return [
             cls.of(text, vector=vector, mode=mode, dimension=dimension)
-            for text, vector in zip_longest(texts or (), given or ())
+            for text, vector in zip_longest(asked or (), given or ())
         ]
+
+
+def _texts(texts: Any) -> list[Any]:
+    if isinstance(texts, str):
+        raise InvalidInputError("queries is one text; for a single question call search()")
+    if not isinstance(texts, Iterable):
+        raise InvalidInputError(f"queries={texts!r}; it takes a list of texts")
+    return list(texts)
+
+
+def _vectors(vectors: ArrayLike) -> list[NDArray[Any]]:
+    try:
+        array = np.asarray(vectors)
+    except ValueError as error:
+        raise InvalidInputError(f"vectors are of different lengths: {error}") from error
+    if not array.ndim:
+        raise InvalidInputError(f"vectors={vectors!r}; it takes as many vectors as questions")
+    return list(array)
 
 
 def brief(text: str) -> str:
     """`text` for the words leg.
 
     Of a long one each word counts once, and only the first thousand: the engine's time grows with
-    every repetition.
+    every repetition. Scripts without spaces are cut after 8,000 characters.
     """
-    words = text.split()
-    return text if len(words) <= _LONG else " ".join(list(dict.fromkeys(words))[:_MOST])
+    words = _WORDS.findall(text)
+    if len(words) > _LONG:
+        text = " ".join(list(dict.fromkeys(words))[:_MOST])
+    return text[:_MOST_CHARACTERS]
 
 
 def checked_vector(vector: ArrayLike, dimension: int) -> NDArray[np.float32]:

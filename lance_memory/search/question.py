@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -53,15 +54,18 @@ def understood(query: Query, *, names: Callable[[], Names], today: date) -> Ques
 
     In hybrid mode the only one that is named leaves the words leg too, because the bonus stands for
     it; of several each may be what is asked about. In text mode the words are as they were asked.
+    Words, names and dates are read of the composed text (NFC), as most contents are stored.
     """
     wants_vector = query.mode != Mode.TEXT and query.vector is None
     hybrid = query.mode == Mode.HYBRID
-    mentions = names().mentioned(query.text) if wants_vector or hybrid else Mentions()
-    words = mentions.without if hybrid and mentions.single else query.text
+    text = unicodedata.normalize("NFC", query.text)
+    mentions = names().mentioned(text) if wants_vector or hybrid else Mentions()
+    words = mentions.without if hybrid and mentions.single else text
+    without = mentions.without if mentions.actors else query.text
     return Question(
         query=query,
-        embed=mentions.without if wants_vector else "",
+        embed=without if wants_vector else "",
         words="" if query.mode == Mode.VECTOR else brief(words),
         mentions=mentions,
-        periods=periods(query.text, today=today) if hybrid else (),
+        periods=periods(text, today=today) if hybrid else (),
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from lance_memory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from lance_memory.search.rerank import Reranker
 
-__all__ = ["Fusion", "Ranking", "Recency"]
+__all__ = ["Fusion", "Ranking", "Recency", "whole_number"]
 
 
 class Fusion(StrEnum):
@@ -44,6 +45,7 @@ class Ranking:
     """The defaults were chosen on five conversations and hold on five others (design/006).
 
     All but `recency`, `importance` and `reranker` concern mode "hybrid"; one leg keeps its order.
+    The two factors reorder what is fused, or the best 100 of one leg; what lies deeper follows.
 
     Attributes:
         fusion: "weighted": share · cosine, scaled to 0..1 over the candidates, + (1 - share) ·
@@ -77,7 +79,7 @@ class Ranking:
         _within("vector_share", self.vector_share)
         _within("importance", self.importance)
         for name in ("neighbours", "actor_bonus", "period_bonus"):
-            if not 0 <= getattr(self, name) < float("inf"):
+            if not 0 <= _number(name, getattr(self, name)) < float("inf"):
                 raise InvalidInputError(f"{name}={getattr(self, name)}; it cannot be negative")
         if self.recency is not None and not isinstance(self.recency, Recency):
             raise InvalidInputError(f"recency={self.recency!r}; it takes a Recency")
@@ -86,10 +88,32 @@ class Ranking:
                 f"reranker={self.reranker!r}; it needs a method rerank(query, candidates); "
                 "LanceDB's go through LanceDBReranker"
             )
-        if self.rerank_depth < 1:
+        if whole_number("rerank_depth", self.rerank_depth) < 1:
             raise InvalidInputError(f"rerank_depth={self.rerank_depth}; at least 1")
 
+    @property
+    def factors(self) -> bool:
+        """Whether age or importance counts."""
+        return self.recency is not None or self.importance > 0
 
-def _within(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
+
+def whole_number(name: str, value: Any) -> int:
+    """The value, if it is a whole number.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise InvalidInputError(f"{name}={value!r}; it takes a whole number")
+    return int(value)
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, Real):
+        raise InvalidInputError(f"{name}={value!r}; it takes a number")
+    return float(value)
+
+
+def _within(name: str, value: Any) -> None:
+    if not 0 <= _number(name, value) <= 1:
         raise InvalidInputError(f"{name}={value}; it lies within 0..1")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.results import Hit
 
-__all__ = ["LanceDBReranker", "Reranker", "reranked"]
+__all__ = ["LanceDBReranker", "Reranker", "reranked", "scaled"]
 
 
 class Reranker(Protocol):
@@ -78,10 +78,31 @@ def reranked(reranker: Reranker, query: str, hits: Sequence[Hit]) -> NDArray[np.
     Raises:
         InvalidInputError: it gave something else than one finite number for each hit.
     """
-    given = np.asarray(reranker.rerank(query, hits), dtype=np.float64)
-    if given.shape != (len(hits),) or not np.isfinite(given).all():
+    given = reranker.rerank(query, hits)
+    numbers = _numbers(given)
+    if numbers is None or numbers.shape != (len(hits),) or not np.isfinite(numbers).all():
+        shape = "" if numbers is None else f" of the shape {list(numbers.shape)}"
         raise InvalidInputError(
             f"the reranker {type(reranker).__name__} was given {len(hits)} hits and has to return "
-            f"as many finite numbers; it returned the shape {list(given.shape)}"
+            f"as many finite numbers; it returned {type(given).__name__}{shape}: {given!r:.80}"
         )
-    return given
+    return numbers
+
+
+def _numbers(given: ArrayLike) -> NDArray[np.float64] | None:
+    """As an array; None where something in it is no number, or it is none."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):  # ragged, or on a device
+        return None
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else None
+
+
+def scaled(given: NDArray[np.float64]) -> NDArray[np.float64]:
+    """So that the best has 1 and the worst 0; 1 for all where none is better."""
+    halves = given / 2  # the difference of two large numbers may be none that floats have
+    low, high = halves.min(), halves.max()
+    shares: NDArray[np.float64] = (
+        (halves - low) / (high - low) if high > low else np.ones(given.shape)
+    )
+    return shares

@@ -96,7 +96,7 @@ class _Ranked:
 
     def reaches(self, end: int) -> bool:
         """Whether a deeper look would change nothing before the place `end`."""
-        return self.complete or np.count_nonzero(self.order < self.firm) >= end
+        return self.complete or int(np.count_nonzero(self.order < self.firm)) >= end
 
     def addresses(self, places: slice) -> Addresses:
         """Of a part of the order."""

@@ -18,6 +18,7 @@ from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
+from lance_memory.storage.described import covered, described
 from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
 from lance_memory.storage.snapshot import Located, Snapshot
 
@@ -198,8 +199,7 @@ def _first_rows(
 
     It keeps the fragment ids that it is given, so they start above all that an index has seen.
     """
-    indices = snapshot.dataset.describe_indices()
-    seen = [f for index in indices for segment in index.segments for f in segment.fragment_ids]
+    seen = [fragment for one in described(snapshot.dataset).values() for fragment in covered(one)]
     start = max(seen, default=-1) + 1
     numbered = [replace(fragment, id=start + i) for i, fragment in enumerate(fragments)]
     return lance.LanceOperation.Merge(

@@ -12,8 +12,11 @@ EXACT_ROWS = 2_000
 
 _EXACT_SHARE = 50
 _MOST_EXACT_ROWS = 10_000
+_MOST_EXACT_BYTES = 16 * 2**20
 """In a large table the index is slow under a filter that keeps little, as it reads every code. Of
-1M x 384 with 10,000 rows that pass it takes 45 ms, and comparing them 8 (185 the first time)."""
+1M x 384 with 10,000 rows that pass it takes 45 ms, and comparing them 8 (185 the first time). The
+bound in bytes is half of what is kept in memory between searches, so that one filter, and another
+one of its size, are not read each time."""
 
 _PROBES = 32
 """Partitions that are read where every row passes."""
@@ -42,9 +45,13 @@ class Depth:
     refine: int
 
 
-def exact_rows(rows: int) -> int:
-    """How many of so many rows are compared exactly, while their vectors find room in memory."""
-    return max(EXACT_ROWS, min(rows // _EXACT_SHARE, _MOST_EXACT_ROWS))
+def exact_rows(rows: int, dimension: int) -> int:
+    """Up to how many rows that pass, of so many, each one is compared.
+
+    Nothing but the table decides: what is found must not change with what was searched before.
+    """
+    bound = min(_MOST_EXACT_ROWS, _MOST_EXACT_BYTES // (4 * dimension))
+    return max(EXACT_ROWS, min(rows // _EXACT_SHARE, bound))
 
 
 def depth(k: int, *, share: float) -> Depth:

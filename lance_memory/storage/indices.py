@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lance_memory.storage.described import TEXT_INDEX, described
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Snapshot
 
@@ -21,8 +22,6 @@ __all__ = [
     "has_text_index",
     "unindexed_rows",
 ]
-
-TEXT_INDEX = "content_idx"
 
 # Words: ICU finds Chinese and Japanese words where the default tokenizer finds none, and
 # costs English nothing that was measured; folding finds `autenticação` by `autenticacao`.
@@ -45,13 +44,15 @@ _SCALAR_INDICES = {
     "tenant": "BTREE",
     "user": "BTREE",
     "session": "BTREE",
+    "agent": "BTREE",
+    "run": "BTREE",
     "tags": "LABEL_LIST",
 }
 
 
 def has_text_index(snapshot: Snapshot) -> bool:
     """Whether words can be searched."""
-    return TEXT_INDEX in _names(snapshot)
+    return TEXT_INDEX in described(snapshot.dataset)
 
 
 def create_text_index(snapshot: Snapshot) -> None:
@@ -71,7 +72,7 @@ def create_missing(snapshot: Snapshot) -> list[str]:
     Returns:
         The names of the indices built, committed together as one version.
     """
-    names = _names(snapshot)
+    names = described(snapshot.dataset)
     fragments = sorted(snapshot.fragment_ids)
     missing = {
         f"{column}_idx": (column, kind)
@@ -126,13 +127,9 @@ def commit_indices(
 
 def unindexed_rows(snapshot: Snapshot) -> dict[str, int]:
     """Index name → rows that it does not cover yet. They are found all the same, by a scan."""
+    names = sorted(described(snapshot.dataset))
     with translated("read index statistics"):
         return {
             name: int(snapshot.dataset.stats.index_stats(name)["num_unindexed_rows"])
-            for name in sorted(_names(snapshot))
+            for name in names
         }
-
-
-def _names(snapshot: Snapshot) -> set[str]:
-    with translated("list indices"):
-        return {index.name for index in snapshot.dataset.describe_indices()}

@@ -73,12 +73,6 @@ class KeptVectors:
             self._put(addresses, vectors, files)
         return vectors
 
-    def has_room(self, addresses: Addresses, dimension: int) -> bool:
-        """Whether all of these can be kept without dropping others."""
-        with self._lock:
-            found, _ = self._find(addresses)
-            return len(self) + int((~found).sum()) <= self._room(dimension)
-
     def __len__(self) -> int:
         return len(self._addresses)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +17,17 @@ from numpy.typing import NDArray
 from lance_memory.record.filters import is_one_of
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
 from lance_memory.storage.columns import RankingColumns
+from lance_memory.storage.described import TEXT_INDEX, covered, described
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.kept import Files, Kept
-from lance_memory.storage.nearest import nearest, nearest_many
-from lance_memory.storage.wording import korean_stems, text_query, words_beginning
+from lance_memory.storage.nearest import nearest
+from lance_memory.storage.wording import (
+    korean_forms,
+    korean_stems,
+    korean_words,
+    text_query,
+    words_beginning,
+)
 
 __all__ = ["Located", "Snapshot"]
 
@@ -52,6 +60,8 @@ class Snapshot:
         self._counts: dict[str, int] = {}
         self._passing: dict[str, NDArray[np.uint64]] = {}
         self._files: dict[int, Files] = {}
+        self._reading = threading.Lock()
+        self._fresh: list[str] | None = None
 
     def sibling(self, dataset: lance.LanceDataset) -> Snapshot:
         """Another version of the same branch; what is kept of the fragments carries over."""
@@ -202,12 +212,6 @@ class Snapshot:
         """What ranking asks of the rows, in memory."""
         return self.kept.columns.of(self)
 
-    def nearest_many(
-        self, vectors: NDArray[np.float32], *, k: int, predicate: str | None = None
-    ) -> list[pa.Table]:
-        """The answer of `nearest` for each of the vectors [m, d]; many in one, exact pass."""
-        return nearest_many(self, vectors, k=k, predicate=predicate)
-
     def nearest(
         self,
         vector: NDArray[np.float32],
@@ -236,11 +240,10 @@ class Snapshot:
         Korean words are found with whatever particle hangs on them.
         """
         stems = korean_stems(text)
-        if stems:
-            # The engine looks for beginnings of words in the index only.
-            fresh = words_beginning(stems, self._contents_outside("content_idx"))
-            text = " ".join([text, *fresh])
-        query = text_query(text, "content", stems=stems)
+        # The engine looks for beginnings of words in the index only.
+        fresh = words_beginning(stems, self._fresh_korean()) if stems else []
+        words = " ".join([text, *korean_forms(text), *fresh])
+        query = text_query(words, "content", stems=stems)
         with translated("search by words"):
             return self.dataset.to_table(
                 columns=[*columns, "_score"],
@@ -251,17 +254,16 @@ class Snapshot:
                 prefilter=True,
             )
 
+    def _fresh_korean(self) -> list[str]:
+        """The Korean words of the fragments that the text index does not cover; read once."""
+        with self._reading:
+            if self._fresh is None:
+                self._fresh = korean_words(self._contents_outside(TEXT_INDEX))
+            return self._fresh
+
     def _contents_outside(self, index: str) -> list[str]:
         """The contents of the fragments that the index does not cover."""
-        with translated("read the indices"):
-            segments = [
-                segment
-                for one in self.dataset.describe_indices()
-                if one.name == index
-                for segment in one.segments
-            ]
-        covered = {int(i) for segment in segments for i in segment.fragment_ids}
-        outside = self.fragment_ids - covered
+        outside = self.fragment_ids - covered(described(self.dataset).get(index))
         if not outside:
             return []
         contents: list[str] = self.of_fragments(outside, columns=["content"])["content"].to_pylist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -179,12 +180,15 @@ class Table:
         return Table(dataset, uri=self.uri, branch=name, storage_options=self.storage_options)
 
     def lancedb(self, *, version: int | None) -> Any:
-        """The same table through LanceDB; without a version, the newest."""
+        """The same table through LanceDB; without a version it looks for the newest each time."""
         import lancedb  # takes seconds, and only who asks for it pays
 
         with translated(f"open {self.uri} with LanceDB"):
-            options = self.storage_options
-            return lancedb.connect(self.uri, storage_options=options).open_table(
+            return lancedb.connect(
+                self.uri,
+                storage_options=self.storage_options,
+                read_consistency_interval=timedelta(0) if version is None else None,
+            ).open_table(
                 TABLE_NAME.removesuffix(".lance"), branch=self._branch_ref, version=version
             )
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_memory.errors import ConflictError
+from lance_memory.errors import ConflictError, StorageError
 from lance_memory.storage import indices
+from lance_memory.storage.described import described
 from lance_memory.storage.engine import CommitConflictError, NoSpaceError, translated
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ _ATTEMPTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepResult:
-    """What one upkeep run did. `version` is the newest version afterwards."""
+    """What one upkeep run did.
+
+    `version` is the newest version afterwards. `index_refused` says why no vector index was
+    installed where one was to be built, as when it failed its check; "" where nothing was refused.
+    """
 
     version: int
     fragments_before: int
@@ -32,6 +37,7 @@ class UpkeepResult:
     indices_built: tuple[str, ...]
     versions_removed: int
     bytes_removed: int
+    index_refused: str = ""
 
 
 def optimize(
@@ -45,7 +51,8 @@ def optimize(
     Args:
         table: the table.
         clean_older_than: remove the versions older than this that no tag holds; None: none.
-        ensure_index: builds the vector index where there should be one; the names it built.
+        ensure_index: builds the vector index where there should be one; the names it built. Where
+            it fails its check, or cannot be written, the rest is done all the same.
 
     Raises:
         ConflictError: writers changed the rows that were being compacted. Nothing is lost;
@@ -55,7 +62,7 @@ def optimize(
     try:
         _undisturbed(lambda: _compact(table))
         built = _undisturbed(lambda: indices.create_missing(table.own()))
-        built += ensure_index(table)
+        indexed, refused = _ensured(table, ensure_index)
         _undisturbed(lambda: _fold(table))
     except NoSpaceError:
         _clean(table, clean_older_than)  # this is what makes room
@@ -65,10 +72,23 @@ def optimize(
         version=table.latest().version,
         fragments_before=before,
         fragments_after=_fragments(table),
-        indices_built=tuple(built),
+        indices_built=(*built, *indexed),
         versions_removed=versions,
         bytes_removed=freed,
+        index_refused=refused,
     )
+
+
+def _ensured(
+    table: Table, ensure_index: Callable[[Table], Sequence[str]]
+) -> tuple[Sequence[str], str]:
+    """The indices that were built, and why one was not."""
+    try:
+        return ensure_index(table), ""
+    except NoSpaceError:
+        raise
+    except StorageError as error:
+        return (), str(error)
 
 
 def _undisturbed(step: Callable[[], T]) -> T:
@@ -92,7 +112,7 @@ def _compact(table: Table) -> None:
         dataset = table.own().dataset
         # Of an index whose files are another branch's or store's, pylance 14.0.2 writes the
         # remapped copy here and goes on looking for it there: nothing could be read any more.
-        segments = [part for index in dataset.describe_indices() for part in index.segments]
+        segments = [part for index in described(dataset).values() for part in index.segments]
         dataset.optimize.compact_files(
             materialize_deletions=True,
             materialize_deletions_threshold=0.1,

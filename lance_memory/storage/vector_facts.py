@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
+from lance_memory.storage.described import VECTOR_INDEX, covered, described
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_notes import notes_in
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
     from lance import Index
 
 __all__ = [
-    "VECTOR_INDEX",
     "IndexFacts",
     "describe",
     "has_vector_index",
     "row_ids_of",
     "segments_of",
-    "stored_codes",
 ]
-
-VECTOR_INDEX = "embedding_idx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,60 +110,26 @@ def row_ids_of(snapshot: Snapshot, folder: str) -> NDArray[np.uint64]:
         snapshot: of the table, which knows how to open its files.
         folder: the segment's own, `<home>/_indices/<uuid>`; it need not be committed.
     """
-    ids: NDArray[np.uint64] = _stored(snapshot, folder, ["_rowid"])["_rowid"].to_numpy()
+    from lance.file import LanceFileReader  # after `engine` has set what lance reads on import
+
+    with translated("read the row ids of the index"):
+        reader = LanceFileReader(
+            f"{folder}/auxiliary.idx",
+            storage_options=snapshot.dataset.initial_storage_options,
+            columns=["_rowid"],
+        )
+        ids: NDArray[np.uint64] = reader.read_all().to_table()["_rowid"].to_numpy()
     return ids
 
 
-def stored_codes(
-    snapshot: Snapshot,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """What an IVF_PQ index stores: row ids [n], partitions [n], and codes [n, bytes].
-
-    The codes of a partition lie transposed on disk, [bytes, n].
-    """
-    with translated("read the stored codes"):
-        parts = snapshot.dataset.stats.index_stats(VECTOR_INDEX)["segments"]
-        read = [_codes(snapshot, part) for part in parts]
-    ids, partitions, codes = (np.concatenate(column) for column in zip(*read, strict=True))
-    return ids, partitions, codes
-
-
 def _description(snapshot: Snapshot) -> Any:
-    with translated("list indices"):
-        found = snapshot.dataset.describe_indices()
-    return next((index for index in found if index.name == VECTOR_INDEX), None)
+    return described(snapshot.dataset).get(VECTOR_INDEX)
 
 
 def _uncovered(snapshot: Snapshot, found: Any) -> int:
     """Vectors in fragments that no segment covers; the engine counts rows without one too."""
-    covered = {int(i) for segment in found.segments for i in segment.fragment_ids}
     with translated("count the rows that are not indexed"):
         return sum(
             int(snapshot.fragment(i).count_rows(present(EMBEDDING)))
-            for i in snapshot.fragment_ids - covered
+            for i in snapshot.fragment_ids - covered(found)
         )
-
-
-def _codes(
-    snapshot: Snapshot, part: dict[str, Any]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
-    folder = str(part["uri"]).rpartition("/")[0]
-    rows = _stored(snapshot, folder, ["_rowid", "__pq_code"])
-    width = rows["__pq_code"].type.list_size
-    sizes = [int(p["size"]) for p in part["partitions"]]
-    raw = rows["__pq_code"].combine_chunks().flatten().to_numpy().reshape(-1, width)
-    blocks = np.split(raw, np.cumsum(sizes)[:-1])
-    codes = np.concatenate([block.reshape(width, -1).T for block in blocks])
-    partitions = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
-    return rows["_rowid"].to_numpy(), partitions, codes
-
-
-def _stored(snapshot: Snapshot, folder: str, columns: list[str]) -> Any:
-    from lance.file import LanceFileReader  # after `engine` has set what lance reads on import
-
-    reader = LanceFileReader(
-        f"{folder}/auxiliary.idx",
-        storage_options=snapshot.dataset.initial_storage_options,
-        columns=columns,
-    )
-    return reader.read_all().to_table()

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lance_memory.errors import LanceMemoryError
+from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.engine import translated
 from lance_memory.storage.history import versions
-from lance_memory.storage.vector_facts import VECTOR_INDEX, segments_of
+from lance_memory.storage.vector_facts import segments_of
 
 if TYPE_CHECKING:
     from lance import Index

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from lance_memory.errors import ConflictError, StorageError
 from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
+from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.indices import commit_indices
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.vector_facts import VECTOR_INDEX, row_ids_of, segments_of
+from lance_memory.storage.vector_facts import row_ids_of, segments_of
 from lance_memory.storage.vector_notes import noted
+from lance_memory.storage.vectors import vectors
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -32,19 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CodedRows",
     "Segment",
-    "VectorBatch",
     "build_by_engine",
     "build_from_codes",
-    "count_vectors",
     "install",
-    "vectors",
 ]
 
 Segment: TypeAlias = lance.Index
 """An index, or a part of one, whose files are written; committed or not."""
-
-VectorBatch = tuple[NDArray[np.uint64], NDArray[np.float32]]
-"""Row ids uint64 [n], and their vectors float32 [n, d]."""
 
 CodedRows = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]
 """Row ids uint64 [n], partitions uint32 [n], and codes uint8 [n, bytes]."""
@@ -55,26 +51,6 @@ Report = Callable[[str, int, int], None]
 
 _LOOKED_UP = 10_000
 """Missing rows that are looked at before an index is refused: vectors of no direction."""
-
-
-def count_vectors(snapshot: Snapshot) -> int:
-    """How many rows have an embedding."""
-    return snapshot.count(present(EMBEDDING))
-
-
-def vectors(snapshot: Snapshot, *, batch_size: int = 8_192) -> Iterator[VectorBatch]:
-    """Every row that has an embedding, in storage order, a batch at a time."""
-    dimension = snapshot.schema.field(EMBEDDING).type.list_size
-    with translated("read the vectors"):
-        batches = snapshot.dataset.scanner(
-            columns=[EMBEDDING],
-            filter=present(EMBEDDING),
-            with_row_id=True,
-            batch_size=batch_size,
-        ).to_batches()
-        for batch in batches:
-            rows = batch[EMBEDDING].flatten().to_numpy(zero_copy_only=False)
-            yield batch["_rowid"].to_numpy(), rows.reshape(-1, dimension)
 
 
 def build_by_engine(
@@ -111,7 +87,6 @@ def build_from_codes(
     *,
     centroids: NDArray[np.float32],
     codebook: NDArray[np.float32],
-    bits: int,
     coded: Iterable[CodedRows],
 ) -> Segment:
     """An IVF_PQ index of a model and codes that were computed outside; not committed.
@@ -119,23 +94,21 @@ def build_from_codes(
     Args:
         snapshot: the pinned snapshot that the row ids in `coded` were read from.
         centroids: float32 [K, d].
-        codebook: float32 [M, 2**bits, d / M].
-        bits: of a code, 8 or 4.
-        coded: the rows' partitions and codes, each row once, as Lance stores them: of 4 bits
-            two a byte.
+        codebook: float32 [M, 256, d / M].
+        coded: the rows' partitions and codes, each row once.
 
     Raises:
         StorageError: the engine could not; nothing was changed.
     """
     sub_vectors = len(codebook)
     with tempfile.TemporaryDirectory() as directory, translated("build IVF_PQ"):
-        buffers = _written(coded, f"{directory}/codes", width=sub_vectors * bits // 8)
+        buffers = _written(coded, f"{directory}/codes", width=sub_vectors)
         return _uncommitted(
             snapshot,
             "IVF_PQ",
             partitions=len(centroids),
             num_sub_vectors=sub_vectors,
-            num_bits=bits,
+            num_bits=8,
             ivf_centroids=centroids,
             pq_codebook=codebook,
             precomputed_shuffle_buffers=buffers,
@@ -150,7 +123,7 @@ def install(
     *,
     check: Callable[[Snapshot], T],
     notes: Mapping[str, str],
-) -> T:
+) -> tuple[int, T]:
     """Put the index in the place of the one that is there, once it has proved good.
 
     Args:
@@ -162,7 +135,7 @@ def install(
             `IndexFacts.notes`.
 
     Returns:
-        What `check` gave.
+        The version that it made, and what `check` gave. Others may have made newer ones since.
 
     Raises:
         StorageError: rows are missing in it, are there twice, or are none of the table's; or
@@ -179,14 +152,14 @@ def install(
         raise
     try:
         with translated("commit the index"):
-            commit_indices(snapshot, named, removed=segments_of(snapshot))
+            committed = commit_indices(snapshot, named, removed=segments_of(snapshot))
     except CommitConflictError as error:  # after another failure it may be committed: files stay
         _discard(table, snapshot, segments)
         raise ConflictError(
             "the rows were rewritten, or indexed by somebody else, while their index was built; "
             "nothing was changed: build it again"
         ) from error
-    return found
+    return int(committed.version), found
 
 
 def _uncommitted(snapshot: Snapshot, kind: str, *, partitions: int, **options: Any) -> Segment:
@@ -237,12 +210,30 @@ def _refuse_other_rows(table: Table, snapshot: Snapshot, segments: Sequence[Segm
     unique = np.unique(found)
     missing = _with_direction(snapshot, np.setdiff1d(expected, unique))
     doubled = len(found) - len(unique)
-    strange = int(np.count_nonzero(~np.isin(unique >> np.uint64(32), sorted(covered))))
+    strange = _strange(unique, expected, covered, fresh=_fresh(snapshot, segments))
     if missing or doubled or strange:
         raise StorageError(
             f"the index was not installed: of {len(expected)} rows it lacks {missing}, has "
             f"{doubled} twice, and has {strange} that are none of the table's; build it again"
         )
+
+
+def _strange(
+    found: NDArray[np.uint64], expected: NDArray[np.uint64], covered: set[int], *, fresh: bool
+) -> int:
+    """How many of the row ids found are none of the table's.
+
+    A fresh index has none but those expected. An adopted one keeps those of rows that were
+    deleted since, which a search leaves out: of its own fragments they have to be.
+    """
+    if fresh:
+        return len(np.setdiff1d(found, expected, assume_unique=True))
+    return int(np.count_nonzero(~np.isin(found >> np.uint64(32), sorted(covered))))
+
+
+def _fresh(snapshot: Snapshot, segments: Sequence[Segment]) -> bool:
+    """Whether they were built on this very snapshot, and not adopted of another version."""
+    return all(segment.dataset_version == snapshot.version for segment in segments)
 
 
 def _row_ids(snapshot: Snapshot, fragments: set[int]) -> NDArray[np.uint64]:
@@ -286,7 +277,7 @@ def _discard(table: Table, snapshot: Snapshot, segments: Sequence[Segment]) -> N
     An adopted index is another version's, and stays.
     """
     for segment in segments:
-        if segment.dataset_version == snapshot.version:
+        if _fresh(snapshot, [segment]):
             _remove(table.home, f"_indices/{segment.uuid}")
 
 

@@ -14,6 +14,7 @@ from lance_memory.storage.engine import lance, translated
 __all__ = ["train_ivf_pq"]
 
 _SAMPLE_RATE = 256
+_BITS = 8
 
 
 def train_ivf_pq(
@@ -22,20 +23,18 @@ def train_ivf_pq(
     metric: str,
     partitions: int,
     sub_vectors: int,
-    bits: int,
     iterations: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Centroids float32 [K, d] and codebook float32 [M, 2**bits, d / M], trained by the engine.
+    """Centroids float32 [K, d] and codebook float32 [M, 256, d / M], trained by the engine.
 
     `IndicesBuilder` refuses a sample of less than two rows for each code, the functions below it
     only one of less than one: those are called, with the rate that the builder would use.
 
     Args:
-        sample: float32 [n, d]; n is at least `partitions` and 2**bits.
+        sample: float32 [n, d]; n is at least `partitions` and 256.
         metric: "cosine", "l2" or "dot".
         partitions: cells of the inverted file, K.
         sub_vectors: parts of a vector, M; they divide d.
-        bits: of a code, 8 or 4.
         iterations: of each k-means, at most.
 
     Raises:
@@ -64,11 +63,11 @@ def train_ivf_pq(
             iterations,
             around if metric == "dot" else centroids,
             None,
-            bits,
+            _BITS,
         )
     return (
         _numbers(centroids).reshape(partitions, dimension),
-        _numbers(codebook).reshape(sub_vectors, 1 << bits, dimension // sub_vectors),
+        _numbers(codebook).reshape(sub_vectors, 1 << _BITS, dimension // sub_vectors),
     )
 
 

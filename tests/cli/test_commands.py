@@ -184,6 +184,18 @@ def test_a_search_ranks_as_asked(lmem, store):
     assert hit["parts"]["recency"] < 1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--floor", "0.2"], "--floor says what --half-life leaves; give both"),
+        (["--half-life", "0s"], "--half-life '0s' is no age"),
+    ],
+)
+def test_a_search_says_what_its_age_lacks(lmem, store, options, message):
+    done = lmem("search", "kettle", *options)
+    assert (done.code, message in " ".join(done.err.split())) == (2, True), done.err
+
+
 def test_init_says_whether_the_store_is_new(lmem, fresh):
     assert "made a new store" in lmem("init", "--store", fresh).err
     assert lmem("init", "--store", fresh).err == ""

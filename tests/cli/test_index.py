@@ -38,6 +38,8 @@ def test_show_and_recall_read_the_index_of_a_version(lmem, store):
     lmem("index", "build", "--kind", "ivf_sq")
     assert lmem("index", "show", "--format", "quiet").out == "IVF_SQ\n"
     assert lmem("index", "show", "--at", "start", "--format", "quiet").out == "none\n"
+    shown = lmem("index", "show", "--format", "json").json
+    assert (list(shown), shown["index"]["kind"]) == (["index"], "IVF_SQ")
     found = lmem("index", "recall", "--user", "ann", "--format", "json").json
     assert (found["sample"], found["exact"]) == (4, False)
 
@@ -59,3 +61,15 @@ def test_an_index_is_no_entry_of_the_log_of_memories(lmem, store):
         json.loads(lmem("log", "--upkeep", "--format", "jsonl").out.splitlines()[0])["operation"]
         == "index"
     )
+
+
+def test_upkeep_builds_the_index_that_was_asked_for_or_none(lmem, store):
+    """Six memories need none; that the kind is known is seen all the same."""
+    for kind in ("none", "auto", "ivf_flat"):
+        done = lmem("optimize", "--index", kind, "--format", "json")
+        assert done.code == 0, done.err
+        assert done.json["index_refused"] == ""
+        assert lmem("index", "show", "--format", "json").json == {"index": None}
+    done = lmem("optimize", "--index", "hnsw")
+    assert done.code == 2
+    assert "--index 'hnsw'; there are: auto, ivf_pq" in done.err

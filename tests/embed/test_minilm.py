@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from lance_memory.embed import MiniLM, checked
-from lance_memory.embed.require import require
 from lance_memory.embed.weights import read_weights
 from lance_memory.errors import EmbeddingError, MissingExtraError
+from lance_memory.extras import require
 
 TEXTS = [
     "The cat sat on the mat.",

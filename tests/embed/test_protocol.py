@@ -45,6 +45,7 @@ def test_what_embed_exports() -> None:
         "Embedder",
         "FunctionEmbedder",
         "LanceDBEmbedder",
+        "LateInteraction",
         "MiniLM",
         "MissingEmbedder",
         "OpenAIEmbedder",

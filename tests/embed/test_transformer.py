@@ -22,8 +22,8 @@ from lance_memory.embed import (
     checked,
     count_tokens,
 )
-from lance_memory.embed.require import require
 from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.extras import require
 
 TEXTS = [
     "The cat sat on the mat.",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from lance.file import LanceFileReader
+
+from lance_memory.storage.described import VECTOR_INDEX
 
 WIDTH = 32
 
@@ -51,3 +54,26 @@ def items(rows, start=0, **fields):
 
 def identifier(i):
     return f"{i:08d}-0000-7000-8000-000000000000"
+
+
+def stored_codes(snapshot):
+    """What an IVF_PQ index stores: row ids [n], partitions [n], and codes [n, bytes].
+
+    The codes of a partition lie transposed on disk, [bytes, n].
+    """
+    parts = snapshot.dataset.stats.index_stats(VECTOR_INDEX)["segments"]
+    read = [_codes(part) for part in parts]
+    return tuple(np.concatenate(column) for column in zip(*read, strict=True))
+
+
+def _codes(part):
+    folder = str(part["uri"]).rpartition("/")[0]
+    reader = LanceFileReader(f"{folder}/auxiliary.idx", columns=["_rowid", "__pq_code"])
+    rows = reader.read_all().to_table()
+    width = rows["__pq_code"].type.list_size
+    sizes = [int(p["size"]) for p in part["partitions"]]
+    raw = rows["__pq_code"].combine_chunks().flatten().to_numpy().reshape(-1, width)
+    blocks = np.split(raw, np.cumsum(sizes)[:-1])
+    codes = np.concatenate([block.reshape(width, -1).T for block in blocks])
+    partitions = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
+    return rows["_rowid"].to_numpy(), partitions, codes

@@ -7,14 +7,15 @@ from pathlib import Path
 import lance
 import numpy as np
 import pytest
-from index_kit import WIDTH, clustered, identifier, items
+from index_kit import WIDTH, clustered, identifier, items, stored_codes
 
 from lance_memory import ConflictError, InvalidInputError, MemoryStore, ScopeError, StorageError
 from lance_memory.index import IvfPqSpec, pick
 from lance_memory.index.encode import encode
 from lance_memory.index.proof import prove
-from lance_memory.storage.vector_facts import describe, row_ids_of, segments_of, stored_codes
-from lance_memory.storage.vector_index import build_from_codes, install, vectors
+from lance_memory.storage.vector_facts import describe, row_ids_of, segments_of
+from lance_memory.storage.vector_index import build_from_codes, install
+from lance_memory.storage.vectors import vectors
 
 KINDS = ["ivf_pq", "ivf_rq", "ivf_flat", "ivf_sq", "ivf_hnsw_sq"]
 
@@ -52,7 +53,7 @@ def coded(snapshot, model):
 
 def index_of(snapshot, model, batches):
     return build_from_codes(
-        snapshot, centroids=model.centroids, codebook=model.codebook, bits=8, coded=batches
+        snapshot, centroids=model.centroids, codebook=model.codebook, coded=batches
     )
 
 
@@ -189,6 +190,31 @@ def test_row_ids_of_before_a_compaction_are_refused(filled, model):
     with pytest.raises(ConflictError, match="build it again"):
         install(store._table, pinned, [index_of(pinned, model, stale)], check=prove, notes={})
     assert (store.index(), detached_versions(store)) == (None, [])
+
+
+def test_a_fresh_index_has_no_row_that_is_gone(filled, model):
+    """Its fragment is still there, so the number of the fragment does not give it away."""
+    store = filled(clustered(500))
+    old = list(coded(store._table.own(), model))
+    store.delete(identifier(3))
+    snapshot = store._table.own()
+    with pytest.raises(StorageError, match="of 499 rows it lacks 0, has 0 twice, and has 1 that"):
+        install(store._table, snapshot, [index_of(snapshot, model, old)], check=prove, notes={})
+
+
+def test_the_version_of_an_index_is_its_own_also_where_others_write(filled, model):
+    store = filled(clustered(500))
+    snapshot, before = store._table.own(), store.version
+
+    def check(seen):
+        store.add("meanwhile", embedding=clustered(1)[0])
+        return seen.count()
+
+    segment = index_of(snapshot, model, coded(snapshot, model))
+    version, count = install(store._table, snapshot, [segment], check=check, notes={})
+    store.add("afterwards", embedding=clustered(1)[0])
+    assert (version, count, store.version) == (before + 2, 500, before + 3)
+    assert [store.at(v).index() is None for v in (version - 1, version)] == [True, False]
 
 
 def test_an_index_that_finds_too_little_is_not_installed(filled, model):

@@ -6,13 +6,12 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from index_kit import clustered, oracle
+from index_kit import clustered, oracle, stored_codes
 
 from lance_memory import InvalidInputError
 from lance_memory.index import IvfPqModel, IvfPqSpec, pick
-from lance_memory.index.encode import encode, packed
+from lance_memory.index.encode import encode
 from lance_memory.storage import Snapshot
-from lance_memory.storage.vector_facts import stored_codes
 
 TRAINERS = [
     "lance",
@@ -22,25 +21,24 @@ TRAINERS = [
 ]
 
 
-def some_model(metric, bits, dimension=32, seed=3):
+def some_model(metric, dimension=32, seed=3):
     """Not trained: rows as centroids, and small random codes."""
     rng = np.random.default_rng(seed)
-    spec = IvfPqSpec(partitions=8, sub_vectors=8, bits=bits, metric=metric)
+    spec = IvfPqSpec(partitions=8, sub_vectors=8, metric=metric)
     return IvfPqModel(
         spec=spec,
         centroids=clustered(8, dimension, seed),
-        codebook=(0.2 * rng.standard_normal((8, spec.codes, dimension // 8))).astype(np.float32),
+        codebook=(0.2 * rng.standard_normal((8, 256, dimension // 8))).astype(np.float32),
     ).validate()
 
 
 @pytest.mark.parametrize("name", TRAINERS)
-@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot"])
-def test_every_encoder_agrees_with_the_definition(name, metric, bits):
+def test_every_encoder_agrees_with_the_definition(name, metric):
     if name == "cuvs" and metric == "dot":
         pytest.skip("cuVS refuses dot")
     rows = clustered(3_000, seed=7, lengths=True)
-    model = some_model(metric, bits)
+    model = some_model(metric)
     partitions, codes = pick(name).trainer.encode(model, rows)
     expected_partitions, expected_codes = oracle(model, rows)
     assert (partitions.dtype, codes.dtype) == (np.uint32, np.uint8)
@@ -49,10 +47,9 @@ def test_every_encoder_agrees_with_the_definition(name, metric, bits):
     assert (codes[same] == expected_codes[same]).mean() >= 0.999
 
 
-@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot"])
-def test_lances_own_encoder_stores_what_ours_gives(metric, bits, tmp_path):
-    rows, model = clustered(2_000, seed=5, lengths=True), some_model(metric, bits)
+def test_lances_own_encoder_stores_what_ours_gives(metric, tmp_path):
+    rows, model = clustered(2_000, seed=5, lengths=True), some_model(metric)
     column = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), 32)
     dataset = lance.write_dataset(pa.table({"embedding": column}), tmp_path / "t.lance")
     dataset.create_index(
@@ -62,7 +59,6 @@ def test_lances_own_encoder_stores_what_ours_gives(metric, bits, tmp_path):
         metric=metric,
         num_partitions=8,
         num_sub_vectors=8,
-        num_bits=bits,
         ivf_centroids=model.centroids,
         pq_codebook=model.codebook,
     )
@@ -71,26 +67,20 @@ def test_lances_own_encoder_stores_what_ours_gives(metric, bits, tmp_path):
     same = partitions == ours
     assert len(ids) == len(rows)
     assert same.mean() >= 0.999
-    assert (codes[same] == packed(model, our_codes)[same]).mean() >= 0.999
-
-
-def test_two_codes_of_four_bits_share_a_byte():
-    codes = np.array([[1, 2, 3, 4, 5, 6, 7, 8]], np.uint8)
-    assert packed(some_model("l2", 4), codes).tolist() == [[0x21, 0x43, 0x65, 0x87]]
-    assert packed(some_model("l2", 8), codes) is codes
+    assert (codes[same] == our_codes[same]).mean() >= 0.999
 
 
 @pytest.mark.parametrize("rows", [np.ones((3, 31), np.float32), np.ones((3, 32)), np.ones(32)])
 @pytest.mark.parametrize("name", ["lance", "torch:cpu"])
 def test_rows_that_the_model_is_not_for_are_refused(name, rows):
     with pytest.raises(InvalidInputError, match=r"this model encodes float32 \[n, 32\]"):
-        pick(name).trainer.encode(some_model("l2", 8), rows)
+        pick(name).trainer.encode(some_model("l2"), rows)
 
 
 def test_no_rows_have_no_codes():
     for name in ("lance", "torch:cpu"):
         partitions, codes = pick(name).trainer.encode(
-            some_model("cosine", 8), np.empty((0, 32), np.float32)
+            some_model("cosine"), np.empty((0, 32), np.float32)
         )
         assert (partitions.shape, codes.shape) == ((0,), (0, 8))
 
@@ -98,9 +88,7 @@ def test_no_rows_have_no_codes():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"bits": 5}, "a code has 4 or 8"),
         ({"partitions": 0}, "are 1 or more"),
-        ({"bits": 4, "sub_vectors": 3}, "share a byte"),
     ],
 )
 def test_a_spec_that_makes_no_sense_is_refused(wrong, message):
@@ -118,7 +106,7 @@ def test_a_spec_that_makes_no_sense_is_refused(wrong, message):
     ],
 )
 def test_a_model_that_lance_would_not_take_is_refused(change, message):
-    good = some_model("l2", 8)
+    good = some_model("l2")
     parts = {"spec": good.spec, "centroids": good.centroids, "codebook": good.codebook, **change}
     with pytest.raises(InvalidInputError, match=message):
         IvfPqModel(**parts).validate()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from index_kit import clustered, identifier, items
 
+from lance_memory import InvalidInputError
 from lance_memory.index.ensure import ensure_index
 from lance_memory.storage.vector_facts import segments_of
 
@@ -35,6 +36,26 @@ def test_few_vectors_need_no_index(filled):
     assert ensure_index(store._table, from_rows=301) == []
     assert ensure_index(store._table, from_rows=300) == NAME
     assert ensure_index(store._table, from_rows=300) == []
+
+
+def test_the_kind_that_upkeep_builds_is_chosen_or_none(filled):
+    store = filled(clustered(300))
+    with pytest.raises(InvalidInputError, match="index='hnsw'; there are: auto, ivf_pq"):
+        store.optimize(index="hnsw")
+    assert store.optimize(index=None, vector_index_from=300).indices_built[-1:] != tuple(NAME)
+    assert store.index() is None
+    assert store.optimize(index="ivf_flat", vector_index_from=300).indices_built == tuple(NAME)
+    assert store.index().kind == "IVF_FLAT"
+    assert store.optimize(index="ivf_sq", vector_index_from=300).indices_built == ()
+
+
+def test_a_kind_that_was_asked_for_is_built_and_no_other_is_adopted(filled):
+    store = filled(clustered(600))
+    start = store.version
+    store.build_index(kind="ivf_sq")
+    restore(store, start)
+    store.optimize(index="ivf_flat", vector_index_from=500)
+    assert store.index().kind == "IVF_FLAT"
 
 
 def test_an_empty_store_has_nothing_to_index(store):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +12,9 @@ import pytest
 from index_kit import clustered, identifier, items
 
 from lance_memory import InvalidInputError
+from lance_memory.index.device import driver_devices
 from lance_memory.index.health import proposal
+from lance_memory.index.sample import drawn
 from lance_memory.storage.vector_facts import IndexFacts
 
 GOOD = IndexFacts(
@@ -46,8 +51,6 @@ def test_a_healthy_index_needs_nothing(filled):
     ],
 )
 def test_drift_is_named_with_what_to_do(change, message):
-    import re
-
     assert re.match(message, proposal(replace(GOOD, **change)))
 
 
@@ -108,3 +111,36 @@ def test_fewer_rows_than_neighbours_are_no_loss(filled):
 def test_a_probe_of_nothing_is_refused(wrong, filled):
     with pytest.raises(InvalidInputError, match="both are 1 or more"):
         filled(clustered(5)).index_recall(**wrong)
+
+
+def test_measuring_an_index_loads_no_torch(filled):
+    """Else, where a GPU answers, this process had a context of CUDA and could not fork."""
+    store = filled(clustered(600))
+    store.build_index(kind="ivf_sq")
+    script = f"""
+import sys
+from lance_memory.index.health import measure_recall
+from lance_memory.index.proof import prove
+from lance_memory.storage import Table
+snapshot = Table.open({store.uri!r}).latest()
+assert measure_recall(snapshot).recall == prove(snapshot).recall.recall
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_hidden_devices_are_none(monkeypatch):
+    for hidden in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert driver_devices.__wrapped__() == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 300, 9_999])
+def test_vectors_are_drawn_each_once_and_no_more_than_there_are(size, filled):
+    rows = clustered(300)
+    store = filled(rows[:100])
+    store.add_many(items(rows[100:], start=100))
+    found = drawn(store._table.latest(), size, seed=size)
+    places = [int(np.flatnonzero((rows == one).all(axis=1))[0]) for one in found]
+    assert len(places) == min(size, 300)
+    assert places == sorted(set(places))

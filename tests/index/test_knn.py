@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from index_kit import clustered
 
 from lance_memory import InvalidInputError
-from lance_memory.index import IvfPqSpec, pick, self_join, top_k
+from lance_memory.index import IvfPqSpec, pick, self_join, top_k, topk
+from lance_memory.record.unit import unit
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -51,6 +52,55 @@ def test_top_k_is_the_head_of_the_sorted_cosines(m, n, k, seed, coarse):
     assert np.allclose(similarity, -np.sort(-scores, axis=1)[:, :k], atol=1e-5)
     assert np.allclose(np.take_along_axis(scores, index, axis=1), similarity, atol=1e-5)
     assert all(len(set(line)) == len(line) for line in index.tolist())
+
+
+def stream_with(library, queries, k):
+    """A search as on the CPU, but with this library: CUDA's one runs on torch's CPU, too."""
+    search = topk.TopK(queries, k, device="cpu")
+    search._arithmetic, search._blocks = library, [library.search(unit(queries), k)]
+    return search
+
+
+@pytest.mark.parametrize("library", [topk._Numpy(), topk._Torch("cpu")], ids=["numpy", "torch"])
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    k=st.integers(1, 400),
+    coarse=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_rows_seen_in_blocks_are_ranked_as_all_at_once(library, cuts, k, coarse, seed):
+    """Also where blocks are empty, rows tie, more are wanted than there are, some are zero."""
+    rng = np.random.default_rng(seed)
+    queries, rows = (rng.standard_normal((c, 4)).astype(np.float32) for c in (20, 300))
+    rows = np.round(rows) if coarse else rows
+    rows[::7] = 0
+    ids = np.sort(rng.integers(2**62, size=300))
+    search = stream_with(library, queries, k)
+    for part in np.split(np.arange(300), sorted(cuts)):
+        search.see(ids[part], rows[part])
+    similarity, found = search.found()
+    there = np.flatnonzero(rows.any(axis=1))
+    scores = cosines(queries, rows[there])
+    best = -np.sort(-scores, axis=1)[:, :k]
+    size = best.shape[1]
+    assert np.allclose(similarity[:, :size], best, atol=1e-5)
+    places = np.searchsorted(ids[there], found[:, :size])
+    assert np.array_equal(ids[there][places], found[:, :size])
+    assert np.allclose(np.take_along_axis(scores, places, axis=1), best, atol=1e-5)
+    assert all(len(set(line)) == size for line in places.tolist())
+    assert (found[:, size:] == -1).all()
+    assert np.isneginf(similarity[:, size:]).all()
+
+
+def test_a_query_or_a_row_without_a_direction_has_no_neighbours():
+    rows = np.array([[1, 0], [0, 0], [0.8, 0.6]], np.float32)
+    similarity, index = top_k(rows, rows, 3)
+    assert index.tolist() == [[0, 2, -1], [-1, -1, -1], [2, 0, -1]]
+    assert np.isneginf(similarity[1]).all()
+    assert self_join(rows, 2, floor=-1).index.tolist() == [[2, -1], [-1, -1], [0, -1]]
+    blocks = np.array([0, 1, 1])
+    assert self_join(rows, 2, floor=-1, blocks=blocks).index.tolist()[1] == [-1, -1]
 
 
 def test_all_at_once_is_one_by_one():

@@ -83,7 +83,7 @@ def test_a_cell_that_runs_empty_starts_again():
     """Three points, many times each, and eight cells: no centroid is a made-up zero."""
     points = np.eye(3, 8, dtype=np.float32)
     rows = np.repeat(points, 200, axis=0)
-    spec = IvfPqSpec(partitions=8, sub_vectors=2, bits=4, metric="l2")
+    spec = IvfPqSpec(partitions=8, sub_vectors=2, metric="l2")
     model = pick("torch:cpu").trainer.train(rows, spec)
     distances = ((model.centroids[:, None] - points) ** 2).sum(2).min(1)
     assert np.allclose(distances, 0, atol=1e-6)
@@ -97,7 +97,7 @@ def test_a_cell_that_runs_empty_starts_again():
     [
         (clustered(300), {"sub_vectors": 5}, "does not divide the dimension 32"),
         (clustered(255), {}, "255 vectors are too few"),
-        (clustered(20), {"bits": 4, "partitions": 21}, "IVF_PQ needs 21"),
+        (clustered(300), {"partitions": 301}, "IVF_PQ needs 301"),
         (clustered(300).astype(float), {}, "it takes float32"),
     ],
 )
@@ -141,10 +141,15 @@ def test_on_a_gpu_a_gpu_trainer_is_taken():
     assert pick().trainer.name in ("cuvs", "torch:cuda")
 
 
+def test_what_is_trained_on_is_bounded_in_bytes_and_never_too_few_rows():
+    large = IvfPqSpec(partitions=9_999, sub_vectors=48)
+    assert [sample_rows(large, d) for d in (384, 3_072)] == [262_144, 32_768]
+    assert sample_rows(IvfPqSpec(partitions=50_000, sub_vectors=48), 3_072) == 50_000
+
+
 def test_sizes_follow_from_rows_and_dimension():
     assert [partitions_for(n) for n in (1, 5_000, 100_000, 1_000_000)] == [1, 1, 24, 244]
     assert [sub_vectors_for(d) for d in (384, 100, 30, 7, 8)] == [48, 25, 30, 7, 1]
-    assert sample_rows(IvfPqSpec(partitions=24, sub_vectors=48)) == 65_536
-    assert sample_rows(IvfPqSpec(partitions=9_999, sub_vectors=48)) == 262_144
+    assert sample_rows(IvfPqSpec(partitions=24, sub_vectors=48), 384) == 65_536
     spec = spec_for(100_000, 384, partitions=7)
-    assert (spec.partitions, spec.sub_vectors, spec.bits) == (7, 48, 8)
+    assert (spec.partitions, spec.sub_vectors) == (7, 48)

@@ -139,3 +139,14 @@ def test_importance_is_a_factor_as_large_as_asked():
     traits = Traits(importance=np.array([1.0, 0.5, 0.0]))
     scores = fuse({}, {0: 5.0, 1: 5.0, 2: 5.0}, ranking=Ranking(importance=0.4), traits=traits)
     assert list(scores.values()) == pytest.approx([1.0, 0.8, 0.6])
+
+
+@given(LEG.filter(bool))
+def test_the_best_of_one_leg_has_1_wherever_it_points(near):
+    scores = fuse(near, {}, alone=True)
+    assert max(scores.values()) == 1
+    best = max(near.values())
+    for one in near:
+        for other in near:
+            if best <= 0 and near[one] > near[other] + 1e-5:
+                assert scores[one] > scores[other]

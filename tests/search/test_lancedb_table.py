@@ -69,6 +69,16 @@ def test_a_branch_is_handed_out_as_that_branch(kitchen):
     assert (branch.lancedb_table().count_rows(), kitchen.lancedb_table().count_rows()) == (4, 3)
 
 
+@pytest.mark.parametrize("branch", [False, True])
+def test_a_stores_table_follows_the_newest_version(kitchen, branch):
+    store = kitchen.branch("trial") if branch else kitchen
+    table = store.lancedb_table()
+    before = table.count_rows()
+    store.add("one more kettle")
+    assert table.count_rows() == before + 1
+    assert len(table.search("kettle", query_type="fts").limit(5).to_arrow()) == 2
+
+
 def test_a_scoped_handle_does_not_hand_out_what_holds_every_scope(kitchen):
     with pytest.raises(ScopeError, match="every scope"):
         kitchen.scoped(user="u").lancedb_table()

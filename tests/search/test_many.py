@@ -52,6 +52,11 @@ def test_vectors_stand_in_for_texts(library, embedder):
     ]
 
 
+def test_questions_may_come_from_a_generator(library):
+    together = library.search_many((text for text in ASKED), k=3)
+    assert [shown(one) for one in together] == [shown(library.search(text, k=3)) for text in ASKED]
+
+
 def test_no_questions_have_no_answers(library):
     assert library.search_many([]) == []
     assert library.search_many(vectors=np.empty((0, 16))) == []
@@ -64,5 +69,13 @@ def test_a_batch_that_makes_no_sense_says_why(library):
         library.search_many()
     with pytest.raises(InvalidInputError, match="2 queries, but 1 vectors"):
         library.search_many(["a", "b"], vectors=np.ones((1, 16)))
+    with pytest.raises(InvalidInputError, match="queries=5; it takes a list of texts"):
+        library.search_many(5)
+    with pytest.raises(InvalidInputError, match="vectors=5; it takes as many vectors"):
+        library.search_many(vectors=5)
+    with pytest.raises(InvalidInputError, match="different lengths"):
+        library.search_many(vectors=[[1.0], [1.0, 2.0]])
+    with pytest.raises(InvalidInputError, match="2 queries, but 1 vectors"):
+        library.search_many((text for text in "ab"), vectors=np.ones((1, 16)))
     with pytest.raises(InvalidInputError, match="blank"):
         library.search_many(["a", " "])

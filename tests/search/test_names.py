@@ -1,5 +1,8 @@
 """Known actors that a question names."""
 
+import time
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,3 +74,61 @@ def test_any_text_and_any_names_are_read(actors, text):
     found = Names.of(actors).mentioned(text)
     assert {name for meant in found.actors for name in meant} <= set(actors)
     assert found.actors or found.without == text
+
+
+@pytest.mark.parametrize(
+    ("actor", "text", "without"),
+    [
+        ("민수", "민수는 어디에 갔어?", "어디에 갔어?"),
+        ("민수", "어제 민수가 뭐라고 했어?", "어제 뭐라고 했어?"),
+        ("지은", "지은이는 어디에 갔어?", "어디에 갔어?"),
+        ("지은", "지은 어디에 갔어?", "어디에 갔어?"),
+        ("アン", "アンはどこ", "はどこ"),
+        ("José", "Where did Jose\u0301 go?", "Where did go?"),
+        ("Jose\u0301", "Where did José go?", "Where did go?"),
+        ("O'Brien", "Where did O’Brien’s dog go?", "Where did dog go?"),
+        ("O’Brien", "Don’t say O'Brien went", "Don’t say went"),
+        ("Will", "Where did Will go?", "Where did go?"),
+    ],
+)
+def test_a_name_is_found_however_it_is_spelt(actor, text, without):
+    found = Names.of([actor]).mentioned(text)
+    assert (found.single, found.without) == (frozenset({actor}), without)
+
+
+@pytest.mark.parametrize(
+    ("actor", "text"),
+    [
+        ("민수", "국민수는 몇 명이야?"),
+        ("수진", "수진동은 어디야?"),
+        ("明", "说明书在哪里"),
+        ("김", "김치가 맛있어?"),
+        ("アン", "アンパンを食べた"),
+        ("アン", "ジョアンはどこ"),
+    ],
+)
+def test_a_part_of_a_word_is_no_name(actor, text):
+    assert Names.of([actor]).mentioned(text) == Mentions(without=text)
+
+
+@pytest.mark.parametrize("actor", ["a", "in", "What", "the", "I", "You", "does", "Who"])
+def test_ordinary_words_are_no_names(actor):
+    text = "What does a fox in the box do? I ask you. Who knows"
+    assert Names.of([actor]).mentioned(text) == Mentions(without=text)
+
+
+def test_names_are_looked_for_in_the_first_4000_characters():
+    assert KNOWN.mentioned("x" * 3_985 + " Melanie").single == {"Melanie"}
+    assert not KNOWN.mentioned("x" * 4_000 + " Melanie").actors
+
+
+def test_the_time_to_find_names_does_not_grow_with_the_square_of_their_number():
+    start = time.perf_counter()
+    assert KNOWN.mentioned("Melanie, Mark; " * 20_000).actors
+    assert time.perf_counter() - start < 1
+
+
+@given(st.text(max_size=60))
+def test_a_text_without_names_is_left_as_it_was_spelt(text):
+    decomposed = unicodedata.normalize("NFD", text)
+    assert Names.of(["Zaphod"]).mentioned(decomposed).without == decomposed

@@ -1,5 +1,6 @@
 """The dates that a question names."""
 
+import time
 from datetime import date
 
 import numpy as np
@@ -31,9 +32,15 @@ TODAY = date(2026, 1, 3)
         ("5月8日", ["*-05-08"]),
         ("what did we say yesterday, and last month?", ["2026-01-02", "2025-12"]),
         ("today", ["2026-01-03"]),
+        ("this week", ["2025-12-29 and 6 days"]),
+        ("Last week and two weeks ago", ["2025-12-22 and 6 days", "2025-12-15 and 6 days"]),
+        ("3 days ago, one day ago", ["2025-12-31", "2026-01-02"]),
+        ("on Saturday, last Friday, on Sunday", ["2025-12-27", "2026-01-02", "2025-12-28"]),
         ("this month or this year or last year", ["2026-01", "2026", "2025"]),
         ("29 February", ["*-02-29"]),
         ("8 May 2023, I mean 8 May 2023", ["2023-05-08"]),
+        ("8 Auguſt 2023", ["2023-08-08"]),
+        ("in ſep", ["*-09"]),
     ],
 )
 def test_dates_are_found_in_their_order(text, found):
@@ -55,6 +62,9 @@ def test_dates_are_found_in_their_order(text, found):
         "the second",
         "99月99日",
         "a decade",
+        "in aprıl",
+        "APRİL 2023",
+        "2023-00",
         "junebug 3",
     ],
 )
@@ -86,3 +96,22 @@ def test_a_month_without_a_year_is_that_of_every_year():
     assert Period(month=5).covers(times).tolist() == [True, True, False]
     assert Period(year=1969).covers(times).tolist() == [True, False, False]
     assert Period(year=2023, month=6).covers(times).tolist() == [False, False, True]
+
+
+def test_dates_are_looked_for_in_the_first_4000_characters():
+    assert periods("x" * 3_985 + " on 8 May 2023", today=TODAY) == (Period(2023, 5, 8),)
+    assert periods("x" * 4_000 + " on 8 May 2023", today=TODAY) == ()
+
+
+def test_the_time_to_read_dates_does_not_grow_with_the_square_of_their_number():
+    many = " ".join(f"{day}.{year}-05-0{day}," for year in range(1900, 2099) for day in range(1, 9))
+    start = time.perf_counter()
+    assert len(periods(many * 50, today=TODAY)) > 100
+    assert time.perf_counter() - start < 1
+
+
+def test_a_week_is_seven_days_from_monday_on():
+    (week,) = periods("last week", today=TODAY)
+    days = ["2025-12-21T23:59", "2025-12-22", "2025-12-28T23:59:59", "2025-12-29"]
+    times = np.array(days, dtype="datetime64[us]")
+    assert week.covers(times).tolist() == [False, True, True, False]

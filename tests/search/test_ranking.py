@@ -196,6 +196,12 @@ def test_an_explanation_names_what_counts():
         (lambda: Recency(half_life=timedelta(0)), "positive"),
         (lambda: Recency(half_life=30), "timedelta"),
         (lambda: Recency(half_life=timedelta(1), floor=2), "0..1"),
+        (lambda: Recency(half_life=timedelta(1), floor=None), "floor=None; it takes a number"),
+        (lambda: Ranking(rerank_depth=2.5), "rerank_depth=2.5; it takes a whole number"),
+        (lambda: Ranking(rerank_depth=True), "rerank_depth=True; it takes a whole number"),
+        (lambda: Ranking(neighbours="1"), "neighbours='1'; it takes a number"),
+        (lambda: Ranking(vector_share=None), "vector_share=None; it takes a number"),
+        (lambda: Ranking(importance="high"), "importance='high'; it takes a number"),
     ],
 )
 def test_a_ranking_that_makes_no_sense_says_why(make, message):

@@ -64,7 +64,24 @@ def test_nothing_found_is_not_reranked(store):
     assert not hasattr(chosen, "seen")
 
 
-@pytest.mark.parametrize("given", [[1.0], [[1.0, 2.0]], [1.0, float("nan")]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        [1.0],
+        [[1.0, 2.0]],
+        [1.0, float("nan")],
+        ["1.0", "2.0"],
+        ["good", "bad"],
+        [1.0, None],
+        [[1.0], [1.0, 2.0]],
+        (n for n in (1.0, 2.0)),
+        None,
+        5,
+        {1: 2.0, 2: 1.0},
+        [10**400, 1],
+    ],
+    ids=lambda given: str(given).partition(" at ")[0],
+)
 def test_a_reranker_that_answers_wrongly_is_named(store, given):
     store.add_many(["kettle one", "kettle two"])
 
@@ -134,3 +151,27 @@ def test_late_interaction_survives_texts_without_tokens(store):
     store.add("kettle")
     ranking = Ranking(reranker=LateInteraction(NoTokens()))
     assert store.search("kettle", ranking=ranking)[0].score == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[1e308, -1e308, 0.0], [5e-324, 0.0, 0.0], [-1e308] * 3, [True, False, True], [3, 2, 1]],
+    ids=str,
+)
+def test_numbers_of_any_size_make_scores_within_0_and_1(store, given):
+    store.add_many(["kettle one", "kettle two", "kettle three"])
+
+    class Huge:
+        def rerank(self, query, hits):
+            return given
+
+    scores = [hit.score for hit in store.search("kettle", ranking=Ranking(reranker=Huge()))]
+    assert scores[0] == 1
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+@pytest.mark.parametrize("weight", ["1", None, float("nan"), float("inf")])
+def test_a_weight_of_late_interaction_is_a_number(weight):
+    with pytest.raises(InvalidInputError, match="weight="):
+        LateInteraction(MiniLM(), weight=weight)

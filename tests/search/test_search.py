@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 
 from lance_memory import InvalidInputError, MemoryStore, Mode, SearchResult
+from lance_memory.search.query import brief
+from lance_memory.storage import Snapshot
 
 MODES = ("vector", "text", "hybrid")
 
@@ -146,6 +150,10 @@ def test_a_k_beyond_all_counting_gives_all_or_is_refused(kitchen, paging):
         ({}, "needs a text or a vector"),
         ({"query": "x", "k": -1}, "neither can be negative"),
         ({"query": "x", "offset": -1}, "neither can be negative"),
+        ({"query": "x", "k": 2.5}, "k=2.5; it takes a whole number"),
+        ({"query": "x", "k": "3"}, "k='3'; it takes a whole number"),
+        ({"query": "x", "k": None}, "k=None; it takes a whole number"),
+        ({"query": "x", "offset": None}, "offset=None; it takes a whole number"),
         ({"query": "x", "mode": "psychic"}, "there are: vector, text, hybrid"),
         ({"query": 5}, "query"),
         ({"vector": [1.0] * 16, "mode": "text"}, "mode 'text' needs a query text"),
@@ -294,6 +302,10 @@ def test_a_query_that_means_nothing_in_words_gives_an_empty_result(kitchen, quer
         ("東京でラーメンを食べた", ["東京", "ラーメン"]),
         ("나는 서울에서 비빔밥을 먹었다", ["서울", "서울은", "비빔밥", "비빔밥이 어땠어?"]),
         ("회의는 월요일입니다", ["회의", "월요일", "월요일에"]),
+        ("집에서 쉬었다", ["집", "집은", "집에서", "집으로"]),
+        ("물이 차갑다", ["물을", "물은", "물"]),
+        ("책이 많다", ["책을", "책", "책도 있어?"]),
+        ("비빔밥을 먹었다", [unicodedata.normalize("NFD", "비빔밥")]),
         ("Der Müller grüßt", ["muller", "Müller", "grüßt"]),
         ("kiểm thử phần mềm", ["kiem", "mềm"]),
         ("emoji 😀 kettle", ["kettle"]),
@@ -303,6 +315,31 @@ def test_words_of_other_languages_are_found(store, content, queries):
     store.add_many([content, "something else entirely", "전혀 다른 이야기"])
     for query in [*queries, *queries]:
         assert contents(store.search(query, mode="text")) == [content], query
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_korean_noun_of_one_syllable_is_no_beginning_of_other_words(store, indexed):
+    store.add_many(["집에서 쉬었다", "집중이 안 된다", "집안 청소"])
+    if indexed:
+        store.optimize()
+    assert contents(store.search("집이", mode="text")) == ["집에서 쉬었다"]
+
+
+def test_fresh_korean_words_are_read_once_for_a_version(store, monkeypatch):
+    store.add_many(["회의는 월요일입니다", "비빔밥을 먹었다", *(f"kettle n{i}" for i in range(50))])
+    read = []
+    real = Snapshot._contents_outside
+
+    def contents_outside(snapshot, index):
+        read.append(snapshot.version)
+        return real(snapshot, index)
+
+    monkeypatch.setattr(Snapshot, "_contents_outside", contents_outside)
+    assert contents(store.search_many(["회의에서", "비빔밥이"], mode="text")[1]) == [
+        "비빔밥을 먹었다"
+    ]
+    store.search("월요일에", mode="text")
+    assert read == [store.version]
 
 
 # -- C15 ------------------------------------------------------------------------------------
@@ -372,3 +409,23 @@ def test_the_same_question_has_the_same_answer(many):
 def test_a_search_over_nothing_is_empty(store):
     for mode in MODES:
         assert store.search("anything", mode=mode).hits == ()
+
+
+@pytest.mark.parametrize("joint", [" ", ",", ";", " - ", "/", "，", "\n"])
+def test_of_a_long_question_the_first_thousand_words_are_asked_however_they_are_joined(joint):
+    words = [f"w{i}" for i in range(5_000)]
+    assert brief(joint.join(words * 2)) == " ".join(words[:1_000])
+    assert len(brief("字" * 50_000)) == 8_000
+
+
+def test_a_long_question_keeps_its_words_whole():
+    words = [
+        "it's",
+        "3.14",
+        "naïve",
+        "e\u0301cole",
+        "हिन्दी",
+        "don’t",
+        *(f"w{i}" for i in range(200)),
+    ]
+    assert brief(" ".join(words)).split() == words

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_memory import FunctionEmbedder, MemoryStore
+from lance_memory.index.exact import nearest_many, one_pass_pays
 from lance_memory.record.filters import Filter, all_of, equals
 from lance_memory.storage import Table
 from lance_memory.storage.depth import EXACT_ROWS, depth, exact_rows
@@ -151,7 +152,7 @@ def test_many_at_once_are_answered_as_one_by_one(indexed, queries, monkeypatch):
     snapshot, exact = indexed
     mask = exact.passing(state="active")
     many = np.concatenate([queries, clustered(1_100, 6)[0]])  # more than one block of queries
-    found = snapshot.nearest_many(many, k=10, predicate=ACTIVE)
+    found = nearest_many(snapshot, many, k=10, predicate=ACTIVE)
     assert len(found) == len(many)
     for query, rows in zip(many[::20], found[::20], strict=True):
         assert rows["_rowaddr"].to_pylist() == exact.nearest(query, mask).tolist()
@@ -167,9 +168,23 @@ def test_many_at_once_ask_for_more_rows_than_there_are(indexed, queries):
     predicate = all_of(equals("tenant", "spread"), ACTIVE)
     passing = int(exact.passing(tenant="spread", state="active").sum())
     many = np.concatenate([queries] * 3)
-    found = snapshot.nearest_many(many, k=passing + 5, predicate=predicate)
+    found = nearest_many(snapshot, many, k=passing + 5, predicate=predicate)
     assert [len(rows) for rows in found] == [passing] * len(many)
-    assert snapshot.nearest_many(many[:0], k=3, predicate=predicate) == []
+    assert nearest_many(snapshot, many[:0], k=3, predicate=predicate) == []
+
+
+def test_a_question_without_a_direction_is_near_to_nothing_among_many(indexed, queries):
+    snapshot, _ = indexed
+    many = np.concatenate([queries, np.zeros((1, DIMENSION), np.float32)] * 3)
+    found = nearest_many(snapshot, many, k=3, predicate=ACTIVE)
+    assert [len(rows) for rows in found] == [*[3] * len(queries), 0] * 3
+
+
+def test_many_at_once_pay_from_two_where_no_index_answers_them():
+    assert not one_pass_pays(100_000, 1, indexed=False)
+    assert one_pass_pays(100_000, 2, indexed=False)
+    assert not one_pass_pays(100_000, 20, indexed=True)
+    assert one_pass_pays(100_000, 100, indexed=True)
 
 
 def test_superseded_rows_that_lie_nearest_do_not_hide_the_others(tmp_path):
@@ -314,15 +329,6 @@ def test_kept_vectors_stay_within_their_bound_and_the_longest_unused_go_first():
     assert disk.read == [at(0, *o).tolist() for o in ((1, 2), (3, 4), (5,), (6, 7, 8, 9, 10))]
 
 
-def test_there_is_room_for_vectors_that_need_not_push_out_others():
-    kept = KeptVectors(most_bytes=4 * 8)
-    assert kept.has_room(at(0, 1, 2, 3, 4), 2)
-    assert not kept.has_room(at(0, 1, 2, 3, 4, 5), 2)
-    kept.get(at(0, 1, 2), {0: ("a",)}, read=Disk())
-    assert kept.has_room(at(0, 1, 2, 3, 4), 2)
-    assert not kept.has_room(at(0, 3, 4, 5), 2)
-
-
 def test_kept_vectors_of_a_fragment_with_other_files_are_forgotten():
     kept, disk = KeptVectors(), Disk()
     both = np.concatenate([at(0, 1), at(1, 1)])
@@ -358,9 +364,10 @@ def test_the_fewer_rows_pass_the_deeper_the_index_is_searched():
 
 
 def test_of_a_larger_table_more_rows_are_compared_exactly_up_to_a_bound():
-    assert [exact_rows(n) for n in (0, 100_000, 200_000, 1_000_000, 10**8)] == [
+    assert [exact_rows(n, 384) for n in (0, 100_000, 200_000, 1_000_000, 10**8)] == [
         *(2_000, 2_000, 4_000, 10_000, 10_000)
     ]
+    assert [exact_rows(10**8, d) for d in (1_536, 3_072)] == [2_730, 2_000]
 
 
 @pytest.mark.parametrize("k", [1, 10, 40, 1_000])

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lance_memory import InvalidInputError, NotFoundError, StorageError, UpkeepResult
+from lance_memory.storage import upkeep
 
 
 def answers(store):
@@ -55,7 +56,7 @@ def test_upkeep_changes_no_answer(busy):
     assert isinstance(result, UpkeepResult)
     assert (result.version, result.fragments_after, result.versions_removed) == (busy.version, 1, 0)
     assert result.fragments_before > 1
-    assert "tags_idx" in result.indices_built
+    assert {"tags_idx", "agent_idx", "run_idx"} <= {*result.indices_built}
 
 
 def test_a_second_upkeep_has_nothing_to_do(busy):
@@ -138,6 +139,20 @@ def test_a_vector_index_is_built_once_it_pays_and_finds_the_nearest(store):
     assert [h.memory.id for h in store.search("word10 word11 word12", mode="vector", k=1)] != exact
     new = store.add("a brand new thing")
     assert store.search("a brand new thing", mode="vector", k=1)[0].memory.id == new.id
+
+
+def test_an_index_that_is_refused_stops_no_upkeep(busy):
+    """An index that fails its check is not installed; folding and clean-up go on."""
+
+    def refusing(table):
+        raise StorageError("it finds 0.10 of the true neighbours")
+
+    result = upkeep.optimize(busy._table, clean_older_than=timedelta(0), ensure_index=refusing)
+    assert result.index_refused == "it finds 0.10 of the true neighbours"
+    assert "tags_idx" in result.indices_built
+    assert (result.fragments_after, result.versions_removed > 5) == (1, True)
+    assert set(busy.stats().unindexed_rows.values()) == {0}
+    assert busy.optimize().index_refused == ""
 
 
 def test_an_empty_store_can_be_tended(store):
