@@ -550,7 +550,7 @@ class MemoryView:
             return int(when)
         raise NotFoundError(
             f"there is no tag {when!r}; there are: {', '.join(found) or 'none'} "
-            "(a time is written like 2025-01-31T12:00:00+00:00)"
+            "(a time is an aware datetime; on the command line 2025-01-31T12:00:00+00:00)"
         )
 
     def _shown(self, entry: LogEntry) -> LogEntry | None:

@@ -99,6 +99,11 @@ def as_embedder(value: Embedder | EmbedFunction) -> Embedder:
         )
     if isinstance(value, Embedder):
         return value
+    if hasattr(value, "encode") and hasattr(value, "get_sentence_embedding_dimension"):
+        raise InvalidInputError(
+            f"a {type(value).__name__} is no embedder yet: pass SentenceTransformerEmbedder(its "
+            "path), or FunctionEmbedder(its encode, name=..., dimension=...)"
+        )
     if not callable(value):
         raise InvalidInputError(
             f"an embedder (name, dimension, embed) or a callable is needed; "

@@ -53,8 +53,10 @@ class LateInteraction:
     def __init__(self, embedder: Embedder, *, weight: float = 0.3) -> None:
         tokens = token_embedder(embedder)
         if tokens is None:
+            name = getattr(embedder, "name", embedder)
             raise InvalidInputError(
-                f"late interaction needs an embedder with token_vectors; {embedder.name!r} has none"
+                f"late interaction needs an embedder with token_vectors, such as MiniLM; {name!r} "
+                "has none"
             )
         if not _at_least_0(weight):
             raise InvalidInputError(f"weight={weight!r}; it takes a number that is not negative")

@@ -70,6 +70,10 @@ class Where(TypedDict, total=False):
     valid_at: datetime
 
 
+_SIZES = frozenset(["limit", "top_k", "n", "size"])
+"""What other libraries call `k` of a search."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """A checked `Where`. `kinds` None asks nothing of them; `live` is `visible` and pending."""
@@ -96,9 +100,9 @@ class Filter:
         given: dict[str, Any] = dict(where)
         unknown = sorted(given.keys() - Where.__annotations__.keys())
         if unknown:
-            raise InvalidInputError(
-                f"no filter {', '.join(unknown)}; there are: {', '.join(Where.__annotations__)}"
-            )
+            hint = " (how many is k=)" if _SIZES.intersection(unknown) else ""
+            known = ", ".join(Where.__annotations__)
+            raise InvalidInputError(f"no filter {', '.join(unknown)}{hint}; there are: {known}")
         levels = {name: _name(name, given[name]) for name in SCOPE_LEVELS if name in given}
         return cls(
             scope=within.narrowed(**levels),

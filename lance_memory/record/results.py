@@ -116,7 +116,13 @@ class ScoreParts:
             if getattr(self, name) != 1
         ]
         last = "" if self.reranker is None else f"; reranker {self.reranker:.3f}"
-        return " + ".join(told or ["nothing"]) + "".join(factors) + last
+        return f"{' + '.join(told or ['nothing'])}{''.join(factors)} = {self.total:.3f}{last}"
+
+    @property
+    def total(self) -> float:
+        """The sum times the factors; the best candidate's is what a score of 1 stands for."""
+        sums = self.vector + self.words + self.neighbours + self.actor + self.period
+        return sums * self.recency * self.importance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ class Ranking:
     vector_share: float = 0.5
     neighbours: float = 1.0
     actor_bonus: float = 0.2
-    period_bonus: float = 0.4
+    period_bonus: float = 0.8
     recency: Recency | None = None
     importance: float = 0.0
     reranker: Reranker | None = None
@@ -83,9 +83,11 @@ class Ranking:
                 raise InvalidInputError(f"{name}={getattr(self, name)}; it cannot be negative")
         if self.recency is not None and not isinstance(self.recency, Recency):
             raise InvalidInputError(f"recency={self.recency!r}; it takes a Recency")
-        if self.reranker is not None and not callable(getattr(self.reranker, "rerank", None)):
+        if self.reranker is not None and (
+            isinstance(self.reranker, type) or not callable(getattr(self.reranker, "rerank", None))
+        ):
             raise InvalidInputError(
-                f"reranker={self.reranker!r}; it needs a method rerank(query, candidates); "
+                f"reranker={self.reranker!r}; it needs a method rerank(query, hits); "
                 "LanceDB's go through LanceDBReranker"
             )
         if whole_number("rerank_depth", self.rerank_depth) < 1:

@@ -173,7 +173,7 @@ def test_tag_and_branch_without_a_name_list(lmem, store):
 def test_a_search_explains_itself(lmem, store):
     done = lmem("search", "kettle", "--mode", "text", "--explain")
     assert done.out.startswith("words: kettle\n")
-    assert "from words 1.000 (not by vector, BM25" in " ".join(done.out.split())
+    assert "from words 1.000 = 1.000 (not by vector, BM25" in " ".join(done.out.split())
     assert lmem("search", "zebra", "--mode", "text").err == "nothing found\n"
 
 

@@ -113,3 +113,18 @@ def test_a_callable_that_gives_no_vector_for_a_text_is_an_error(given: Any) -> N
 def test_anything_else_is_no_embedder(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^an embedder .*is needed; found"):
         as_embedder(value)
+
+
+def test_a_sentence_transformer_is_told_how_to_become_an_embedder():
+    class SentenceTransformer:
+        def encode(self, texts):
+            return [[1.0] for _ in texts]
+
+        def get_sentence_embedding_dimension(self):
+            return 1
+
+        def __call__(self, features):
+            return features.get("x")
+
+    with pytest.raises(InvalidInputError, match="SentenceTransformerEmbedder"):
+        as_embedder(SentenceTransformer())

@@ -12,7 +12,7 @@ import pytest
 from index_kit import clustered, identifier, items
 
 from lance_memory import InvalidInputError
-from lance_memory.index.device import driver_devices
+from lance_memory.index.device import cuda_in_use, driver_devices
 from lance_memory.index.health import proposal
 from lance_memory.index.sample import drawn
 from lance_memory.storage.vector_facts import IndexFacts
@@ -133,6 +133,15 @@ def test_hidden_devices_are_none(monkeypatch):
     for hidden in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
         assert driver_devices.__wrapped__() == 0
+
+
+def test_a_process_that_works_on_no_device_is_not_made_to(monkeypatch):
+    """A batch of questions takes CUDA where the process has it anyway, and loads nothing for it."""
+    import torch
+
+    assert cuda_in_use() == torch.cuda.is_initialized()
+    monkeypatch.delitem(sys.modules, "torch")
+    assert not cuda_in_use()
 
 
 @pytest.mark.parametrize("size", [1, 7, 300, 9_999])

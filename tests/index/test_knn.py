@@ -93,6 +93,15 @@ def test_rows_seen_in_blocks_are_ranked_as_all_at_once(library, cuts, k, coarse,
     assert np.isneginf(similarity[:, size:]).all()
 
 
+def test_of_equal_rows_those_seen_first_are_kept():
+    """So a page of a batch does not repeat what the page before it had."""
+    rows = np.repeat(np.eye(2, 4, dtype=np.float32), 6_000, axis=0)
+    assert top_k(rows[[0, -1]], rows, 7, device="cpu")[1].tolist() == [
+        list(range(7)),
+        list(range(6_000, 6_007)),
+    ]
+
+
 def test_a_query_or_a_row_without_a_direction_has_no_neighbours():
     rows = np.array([[1, 0], [0, 0], [0.8, 0.6]], np.float32)
     similarity, index = top_k(rows, rows, 3)

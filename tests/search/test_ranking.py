@@ -6,6 +6,7 @@ import pytest
 
 from lance_memory import (
     InvalidInputError,
+    LateInteraction,
     Mode,
     Ranking,
     Recency,
@@ -137,7 +138,7 @@ def test_a_named_day_lifts_what_happened_on_it(store):
     )
     found = store.search("swimming on 10 June 2023")
     assert found.understood.periods == ("2023-06-10",)
-    assert [(hit.memory.event_at.month, hit.parts.period) for hit in found] == [(6, 0.4), (5, 0)]
+    assert [(hit.memory.event_at.month, hit.parts.period) for hit in found] == [(6, 0.8), (5, 0)]
 
 
 def test_yesterday_counts_from_the_moment_of_the_search(store, clock):
@@ -147,7 +148,7 @@ def test_yesterday_counts_from_the_moment_of_the_search(store, clock):
     (lake, pool) = store.search("swimming yesterday")
     assert (lake.memory.content, lake.parts.period, pool.parts.period) == (
         "swimming in the lake",
-        0.4,
+        0.8,
         0.0,
     )
 
@@ -178,8 +179,10 @@ def test_the_parts_make_the_score(talk):
 
 def test_an_explanation_names_what_counts():
     parts = ScoreParts(vector=0.5, neighbours=0.25, recency=0.5, reranker=2.0)
-    assert str(parts) == "vector 0.500 + neighbours 0.250, times recency 0.500; reranker 2.000"
-    assert str(ScoreParts()) == "nothing"
+    assert str(parts) == (
+        "vector 0.500 + neighbours 0.250, times recency 0.500 = 0.375; reranker 2.000"
+    )
+    assert str(ScoreParts()) == "nothing = 0.000"
 
 
 @pytest.mark.parametrize(
@@ -192,6 +195,7 @@ def test_an_explanation_names_what_counts():
         (lambda: Ranking(actor_bonus=float("nan")), "negative"),
         (lambda: Ranking(rerank_depth=0), "at least 1"),
         (lambda: Ranking(reranker="late"), "rerank"),
+        (lambda: Ranking(reranker=LateInteraction), "rerank"),
         (lambda: Ranking(recency=30), "Recency"),
         (lambda: Recency(half_life=timedelta(0)), "positive"),
         (lambda: Recency(half_life=30), "timedelta"),

@@ -66,7 +66,7 @@ def test_a_result_says_where_how_and_why(kitchen):
     assert -1 <= best.similarity <= 1
     assert best.words > 0
     assert best.explain() == (
-        "score 1.000 from vector 0.500 + words 0.500 "
+        "score 1.000 from vector 0.500 + words 0.500 = 1.000 "
         f"(cosine {best.similarity:.3f}, BM25 {best.words:.2f})"
     )
 
@@ -429,3 +429,9 @@ def test_a_long_question_keeps_its_words_whole():
         *(f"w{i}" for i in range(200)),
     ]
     assert brief(" ".join(words)).split() == words
+
+
+@pytest.mark.parametrize("name", ["limit", "top_k", "n"])
+def test_other_names_of_k_are_told_its_name(kitchen, name):
+    with pytest.raises(InvalidInputError, match="how many is k="):
+        kitchen.search("kettle", **{name: 3})
