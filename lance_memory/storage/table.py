@@ -44,7 +44,7 @@ class Table:
         self.format = read_format(self.schema, uri)
         self.storage_options = dict(storage_options) if storage_options else None
         self._newest = Snapshot(dataset)
-        self._writing = threading.RLock()  # an embedder, called from a plan, may write here too
+        self.writing = threading.RLock()  # an embedder, called from a plan, may write here too
 
     @classmethod
     def open(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Table:
@@ -163,7 +163,7 @@ class Table:
 
     def commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot]:
         """Make `plan` one version; see `change.commit`."""
-        with self._writing:
+        with self.writing:
             return commit(
                 self.latest, plan, published=self._adopt, storage_options=self.storage_options
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -21,6 +22,7 @@ __all__ = ["UpkeepResult", "optimize"]
 
 T = TypeVar("T")
 _ATTEMPTS = 6
+_POLITE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +62,10 @@ def optimize(
     """
     before = _fragments(table)
     try:
-        _undisturbed(lambda: _compact(table))
-        built = _undisturbed(lambda: indices.create_missing(table.own()))
+        _undisturbed(table, lambda: _compact(table))
+        built = _undisturbed(table, lambda: indices.create_missing(table.own()))
         indexed, refused = _ensured(table, ensure_index)
-        _undisturbed(lambda: _fold(table))
+        _undisturbed(table, lambda: _fold(table))
     except NoSpaceError:
         _clean(table, clean_older_than)  # this is what makes room
         raise
@@ -91,11 +93,16 @@ def _ensured(
         return (), str(error)
 
 
-def _undisturbed(step: Callable[[], T]) -> T:
-    """Run a step again while writers keep changing what it works on; a few times."""
+def _undisturbed(table: Table, step: Callable[[], T]) -> T:
+    """Run a step again while writers keep changing what it works on; a few times.
+
+    After two lost races the writers of this handle wait for the next try: a loop of adds
+    would win every time, since a compaction takes longer than an add.
+    """
     for attempt in range(_ATTEMPTS):
         try:
-            return step()
+            with table.writing if attempt >= _POLITE else nullcontext():
+                return step()
         except (CommitConflictError, ConflictError):
             time.sleep(random.uniform(0, 0.01 * 2**attempt))
     raise ConflictError(
