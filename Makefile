@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-slow test-all check bench clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python cli/demo/demo.py
 
 test: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-slow: $(DEV)
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 test-all: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term
@@ -25,6 +28,8 @@ check: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/search.py
+	$(BIN)/python bench/embedders.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'

@@ -34,7 +34,9 @@ def block(heading: str) -> list[str]:
 
 def test_the_shell_block_of_the_readme_does_what_it_says(lmem, tmp_path, monkeypatch):
     lines = "".join(json.dumps(row) + "\n" for row in CONVERSATION)
-    (tmp_path / "conversation.jsonl").write_text(lines, encoding="utf-8")
+    sample = tmp_path / "cli" / "demo" / "conversation.jsonl"  # as the README names it
+    sample.parent.mkdir(parents=True)
+    sample.write_text(lines, encoding="utf-8")
     monkeypatch.delenv("LMEM_STORE")
     answers = {}
     for line in block("## The same from the shell"):
