@@ -50,7 +50,12 @@ def legs(
         return _paired(near(), {}, len(questions))
     pool = _pool()
     asked: dict[int, Future[Leg]] = {p: pool.submit(said, text) for p, text in words.items()}
-    by_vector = near()
+    try:
+        by_vector = near()
+    except BaseException:
+        for leg in asked.values():
+            leg.cancel()  # what waits in the pool would hold up other searches
+        raise
     by_words = {place: leg.result() for place, leg in asked.items()}
     return _paired(by_vector, by_words, len(questions))
 
