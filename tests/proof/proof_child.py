@@ -16,7 +16,8 @@ EVERYTHING = ConsolidateOptions(min_similarity=-1.0, min_kept=0.0)
 
 
 def say(**values):
-    print(json.dumps(values), flush=True)  # noqa: T201 (the pipe to the parent)
+    sys.stdout.write(json.dumps(values) + "\n")  # at once: print writes the end of the line apart
+    sys.stdout.flush()
 
 
 def meet(folder, name):

@@ -104,8 +104,8 @@ class Killed:
             except BrokenPipeError:
                 return step, None
             for line in process.stdout:
-                if not line.endswith("\n"):
-                    break
+                if not line.endswith("\n"):  # killed between the text and the end of its line
+                    return step, plan
                 said = json.loads(line)
                 if "done" in said:
                     self.model.rows = self.after(step, plan)
