@@ -2,7 +2,8 @@
 
 A name breaks the vector leg: "When did Melanie run?" is nearest to what is said *to* Melanie. So
 names that the scope knows as actors are dropped before embedding, and when exactly one actor is
-named her own memories get a bonus. Measured on LoCoMo: +17 and +3 points of recall@10 (design/006).
+named her own memories get a bonus. Measured on LoCoMo, recall@10: the vector
+leg alone 63 in place of 37 (tuning half), and +1.2 points for the bonus (design/006).
 """
 
 from __future__ import annotations

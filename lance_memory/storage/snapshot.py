@@ -106,13 +106,6 @@ class Snapshot:
                 limit=limit,
             )
 
-    def addressed(self, predicate: str | None, *, columns: Sequence[str]) -> pa.Table:
-        """The rows that pass, with their `_rowaddr`."""
-        with translated(f"read version {self.version}"):
-            return self.dataset.to_table(
-                columns=list(columns), filter=predicate, with_row_address=True
-            )
-
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
         """The ids of the fragments. A fragment's rows never change, they only go."""
@@ -232,7 +225,6 @@ class Snapshot:
         *,
         k: int,
         predicate: str | None = None,
-        columns: Sequence[str] = (),
     ) -> pa.Table:
         """The k rows that match the words best: `_rowaddr` and BM25 `_score`, best first.
 
@@ -246,7 +238,7 @@ class Snapshot:
         query = text_query(words, "content", stems=stems)
         with translated("search by words"):
             return self.dataset.to_table(
-                columns=[*columns, "_score"],
+                columns=["_score"],
                 with_row_address=True,
                 full_text_query=query,
                 limit=k,

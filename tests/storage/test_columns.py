@@ -33,13 +33,13 @@ def table(store):
 
 
 def addresses(snapshot):
-    return snapshot.addressed(None, columns=[])["_rowaddr"].to_numpy()
+    return snapshot.addresses(None)
 
 
 def test_columns_are_those_of_the_rows(store, table):
     snapshot = table.latest()
-    rows = snapshot.addressed(None, columns=["session", "actor", "event_at", "importance"])
-    where = rows["_rowaddr"].to_numpy()
+    where = addresses(snapshot)
+    rows = snapshot.take(where, ["session", "actor", "event_at", "importance"])
     sessions = snapshot.ranking_columns.sessions(where)
     for name in ("s0", "s1"):
         same = {
