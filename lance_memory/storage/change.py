@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
+from lance_memory.storage.leftovers import remove
 from lance_memory.storage.snapshot import Located, Snapshot
 
 if TYPE_CHECKING:
@@ -130,8 +132,8 @@ def commit(
             change = plan(snapshot)
             if not change:
                 return change, snapshot
-            operation = _operation(snapshot, change, written)
-            dataset = _publish(snapshot, operation, change, storage_options)
+            transaction = _transaction(snapshot, _operation(snapshot, change, written), change)
+            dataset = _publish(snapshot, transaction, change, storage_options)
         except MissingFileError:
             if latest().version == snapshot.version or attempt == _ATTEMPTS - 1:
                 raise
@@ -149,20 +151,80 @@ def commit(
     )
 
 
-def _publish(
+@contextmanager
+def tried(
     snapshot: Snapshot,
-    operation: LanceOperation.BaseOperation,
     change: ChangeSet,
+    *,
+    home: str,
     storage_options: dict[str, str] | None,
-) -> lance.LanceDataset:
-    transaction = lance.Transaction(
+) -> Iterator[Snapshot]:
+    """What `change` would make of the snapshot: a detached version, gone when the block ends.
+
+    It is in no list of versions, no reader sees it, and its files are removed from a local disk;
+    those of a killed process, or in an object store, stay until clean-up finds them.
+
+    Args:
+        snapshot: the version that it was planned at.
+        change: what would be committed; see `ChangeSet`.
+        home: the directory of the branch's files.
+        storage_options: the engine's options for the table's store.
+
+    Raises:
+        ConflictError: the change was planned at another version.
+        StorageError: the store cannot be written to.
+    """
+    operation = _operation(snapshot, change, _Written(storage_options))
+    transaction = _transaction(snapshot, operation, change)
+    leftovers = _new_files(snapshot, transaction)
+    try:
+        dataset = _publish(snapshot, transaction, change, storage_options, detached=True)
+        leftovers.append(f"_versions/d{dataset.version}.manifest")
+        yield snapshot.sibling(dataset)
+    finally:
+        for name in leftovers:
+            remove(home, name)
+
+
+def _new_files(snapshot: Snapshot, transaction: lance.Transaction) -> list[str]:
+    """The files that only this transaction has, from the branch's directory on."""
+    operation = transaction.operation
+    first = isinstance(operation, lance.LanceOperation.Merge)
+    fresh = operation.fragments if first else operation.new_fragments
+    updated = [] if first else operation.updated_fragments
+    names = [f"data/{file.path}" for fragment in fresh for file in fragment.files]
+    for fragment in updated:
+        deletion = fragment.deletion_file
+        if deletion is not None and deletion.read_version == snapshot.version:
+            names.append(deletion.path(fragment.id))
+    return [*names, f"_transactions/{snapshot.version}-{transaction.uuid}.txn"]
+
+
+def _transaction(
+    snapshot: Snapshot, operation: LanceOperation.BaseOperation, change: ChangeSet
+) -> lance.Transaction:
+    return lance.Transaction(
         read_version=snapshot.version,
         operation=operation,
         transaction_properties=properties(change),
     )
+
+
+def _publish(
+    snapshot: Snapshot,
+    transaction: lance.Transaction,
+    change: ChangeSet,
+    storage_options: dict[str, str] | None,
+    *,
+    detached: bool = False,
+) -> lance.LanceDataset:
     with translated(f"commit {change.audit.operation}"):
         return lance.LanceDataset.commit(
-            snapshot.dataset, transaction, max_retries=0, storage_options=storage_options
+            snapshot.dataset,
+            transaction,
+            max_retries=_ATTEMPTS if detached else 0,  # to find a free number; else a race is lost
+            storage_options=storage_options,
+            detached=detached,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
-from lance_memory.storage.change import ChangeSet, Plan, commit
+from lance_memory.storage.change import ChangeSet, Plan, commit, tried
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.snapshot import Snapshot
 
@@ -167,6 +168,10 @@ class Table:
             return commit(
                 self.latest, plan, published=self._adopt, storage_options=self.storage_options
             )
+
+    def trial(self, snapshot: Snapshot, change: ChangeSet) -> AbstractContextManager[Snapshot]:
+        """What `change` would make of `snapshot`, for a look; see `change.tried`."""
+        return tried(snapshot, change, home=self.home, storage_options=self.storage_options)
 
     def on_branch(self, name: str) -> Table:
         """The table on the branch `name`; its writes are not seen here, nor the other way round.

@@ -7,10 +7,8 @@ commit puts it in the place of the old one. Whatever fails leaves the table as i
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +20,7 @@ from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.engine import CommitConflictError, lance, translated
+from lance_memory.storage.leftovers import remove
 from lance_memory.storage.indices import commit_indices
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_facts import row_ids_of, segments_of
@@ -268,7 +267,7 @@ def _looked_at(
     try:
         return check(Snapshot(detached))
     finally:
-        _remove(table.home, f"_versions/d{detached.version}.manifest")
+        remove(table.home, f"_versions/d{detached.version}.manifest")
 
 
 def _discard(table: Table, snapshot: Snapshot, segments: Sequence[Segment]) -> None:
@@ -278,15 +277,4 @@ def _discard(table: Table, snapshot: Snapshot, segments: Sequence[Segment]) -> N
     """
     for segment in segments:
         if _fresh(snapshot, [segment]):
-            _remove(table.home, f"_indices/{segment.uuid}")
-
-
-def _remove(home: str, name: str) -> None:
-    """Remove what is the table's own, on a local disk; elsewhere it stays, a few kilobytes."""
-    if "://" in home:
-        return
-    path = Path(home) / name
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+            remove(table.home, f"_indices/{segment.uuid}")
