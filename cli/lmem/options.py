@@ -106,6 +106,7 @@ class Filters:
     since: Annotated[Name, typer.Option(metavar="TIME", help=f"From then on. {_TIME}")] = None
     until: Annotated[Name, typer.Option(metavar="TIME", help=f"Before then. {_TIME}")] = None
     valid_at: Annotated[Name, typer.Option(metavar="TIME", help=f"True then. {_TIME}")] = None
+    min_quality: Annotated[float | None, typer.Option(help="Rated at least so, 0..1.")] = None
 
     def where(self) -> Where:
         """As the keywords of the library."""

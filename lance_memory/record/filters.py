@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from numbers import Real
 from typing import Any, Literal, TypedDict, TypeVar
 
 from lance_memory.errors import InvalidInputError
@@ -49,7 +50,7 @@ class Where(TypedDict, total=False):
     scalars, of the same JSON type (1 and 1.0 are one number; true is not 1). `since`
     (inclusive) and `until` (exclusive) compare with `event_at`, or `created_at` where there
     is none. `valid_at` keeps rows whose `valid_from`..`valid_to` covers the moment; an open
-    end covers everything.
+    end covers everything. `min_quality` (0..1) leaves out what was rated lower or not at all.
     """
 
     tenant: str
@@ -68,6 +69,7 @@ class Where(TypedDict, total=False):
     since: datetime
     until: datetime
     valid_at: datetime
+    min_quality: float
 
 
 _SIZES = frozenset(["limit", "top_k", "n", "size"])
@@ -87,6 +89,7 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     valid_at: datetime | None = None
+    min_quality: float | None = None
 
     @classmethod
     def of(cls, where: Where, *, within: Scope) -> Filter:
@@ -94,7 +97,8 @@ class Filter:
 
         Raises:
             InvalidInputError: a keyword that does not exist, an unknown kind or state, an empty
-                name of a scope, a naive time, a metadata value that is not a JSON scalar.
+                name of a scope, a naive time, a quality outside 0..1, a metadata value that is
+                not a JSON scalar.
             ScopeError: `where` names another scope than `within`.
         """
         given: dict[str, Any] = dict(where)
@@ -114,6 +118,7 @@ class Filter:
             since=_moment(given.get("since"), "since"),
             until=_moment(given.get("until"), "until"),
             valid_at=_moment(given.get("valid_at"), "valid_at"),
+            min_quality=_share("min_quality", given.get("min_quality")),
         )
 
     def predicate(self, moment: datetime | None) -> str | None:
@@ -142,6 +147,8 @@ class Filter:
             at = _instant(self.valid_at)
             parts.append(any_of(missing("valid_from"), f"valid_from <= {at}"))
             parts.append(any_of(missing("valid_to"), f"valid_to > {at}"))
+        if self.min_quality is not None:
+            parts.append(f"quality >= cast({self.min_quality!r} as float)")
         return all_of(*parts)
 
 
@@ -285,6 +292,14 @@ def _scalars(members: object) -> Mapping[str, Scalar]:
                 "it compares with a text, a finite number, true, false or null"
             )
     return dict(members)
+
+
+def _share(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InvalidInputError(f"{name} is {value!r}; it takes a number within 0..1")
+    return float(value)
 
 
 def _moment(value: object, name: str) -> datetime | None:

@@ -255,6 +255,15 @@ def test_a_filter_passes_exactly_what_it_names(full, where, expected):
     assert sorted(h.memory.content for h in hits) == expected
 
 
+def test_a_least_quality_leaves_out_what_was_rated_lower_or_not_at_all(store):
+    """The column has 32 bits: 0.1 is not less than itself."""
+    for i in range(11):
+        store.add(f"rated {i}", quality=i / 10)
+    store.add("not rated")
+    for least, passing in ((0, 11), (0.1, 10), (0.3, 8), (0.7, 4), (1, 1), (1e-9, 10)):
+        assert store.count(min_quality=least) == passing
+
+
 def test_without_a_filter_the_visible_ones_pass_and_with_any_every_one(full):
     everything = sorted(m["content"] for m in MEMORIES)
     assert sorted(contents(full.list(states="any"))) == everything
@@ -289,6 +298,10 @@ BAD_FILTERS = [
     ({"states": "gone"}, r"no state 'gone'; there are: active, pending"),
     ({"since": datetime(2024, 1, 1)}, r"since=.* has no time zone; give one"),
     ({"until": datetime(2024, 1, 1)}, r"until=.* has no time zone"),
+    ({"min_quality": 1.5}, "min_quality is 1.5; it takes a number within 0..1"),
+    ({"min_quality": "high"}, "min_quality is 'high'"),
+    ({"min_quality": True}, "min_quality is True"),
+    ({"min_quality": float("nan")}, "min_quality is nan"),
     ({"valid_at": datetime(2024, 1, 1)}, r"valid_at=.* has no time zone"),
     ({"since": "2024-01-01"}, "since"),
     ({"since": date(2024, 1, 1)}, "since"),
