@@ -14,7 +14,6 @@ from lance_memory.embed.minilm import MiniLM
 from lance_memory.embed.missing import MissingEmbedder
 from lance_memory.embed.protocol import Embedder, QueryEmbedder, checked
 from lance_memory.embed.registry import LanceDBEmbedder
-from lance_memory.embed.retry import Retry
 from lance_memory.embed.tokens import TokenCounter, count_tokens
 from lance_memory.embed.transformer import SentenceTransformerEmbedder
 
@@ -28,7 +27,6 @@ __all__ = [
     "MissingEmbedder",
     "OpenAIEmbedder",
     "QueryEmbedder",
-    "Retry",
     "SentenceTransformerEmbedder",
     "TokenCounter",
     "TokenEmbedder",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError
+from lance_memory.service import form_of
 
 __all__ = ["vectors_of"]
 
@@ -30,7 +31,7 @@ def vectors_of(answer: Any, *, name: str, count: int, dimension: int) -> NDArray
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise EmbeddingError(
             f'{asked} and must answer {{"data": [{{"index": 0, "embedding": [...]}}, ...]}}; '
-            f"found {_form(answer)}"
+            f"found {form_of(answer)}"
         ) from error
     if sorted(position for position, _ in items) != list(range(count)):
         raise EmbeddingError(
@@ -49,10 +50,3 @@ def _numbers(embedding: Any, asked: str) -> Any:
         return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
     except ValueError as error:
         raise EmbeddingError(f"{asked}; a vector is no base64 of float32: {error}") from error
-
-
-def _form(answer: Any) -> str:
-    """An object by the names of its fields, another value by its type; no contents."""
-    if isinstance(answer, dict):
-        return f"an object with the fields {sorted(map(str, answer))[:10]}"
-    return f"a value of the type {type(answer).__name__}"

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Final, Literal
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.embed.answer import vectors_of
-from lance_memory.embed.post import JsonService
-from lance_memory.embed.retry import Retry
 from lance_memory.embed.text import encodable
-from lance_memory.errors import InvalidInputError
+from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.service import (
+    OPENAI,
+    JsonService,
+    Retry,
+    ServiceError,
+    base_of,
+    key_of,
+    refuse_seconds,
+)
 
-__all__ = ["OPENAI", "OpenAIEmbedder"]
-
-OPENAI: Final = "https://api.openai.com/v1"
+__all__ = ["OpenAIEmbedder"]
 
 
 class OpenAIEmbedder:
@@ -62,8 +65,7 @@ class OpenAIEmbedder:
     ) -> None:
         _refuse_empty(model=model, name=model if name is None else name)
         _refuse_below_1(dimension=dimension, batch_size=batch_size)
-        if not (math.isfinite(timeout) and timeout > 0):
-            raise InvalidInputError(f"timeout must be seconds above 0; found {timeout!r}")
+        refuse_seconds(timeout)
         if encoding not in ("float", "base64"):
             raise InvalidInputError(f"encoding must be 'float' or 'base64'; found {encoding!r}")
         self._model = model
@@ -74,8 +76,8 @@ class OpenAIEmbedder:
         if shorten:
             self._options["dimensions"] = dimension
         self._service = JsonService(
-            f"{_base(base_url)}/embeddings",
-            key=_key(api_key),
+            f"{base_of(base_url)}/embeddings",
+            key=key_of(api_key),
             timeout=timeout,
             retry=retry or Retry(),
         )
@@ -112,11 +114,17 @@ class OpenAIEmbedder:
         vectors = np.empty((len(texts), self._dimension), dtype=np.float32)
         for start in range(0, len(texts), self._batch_size):
             batch = [encodable(text) for text in texts[start : start + self._batch_size]]
-            answer = self._service.post({**self._options, "input": batch})
+            answer = self._asked(batch)
             vectors[start : start + len(batch)] = vectors_of(
                 answer, name=self._name, count=len(batch), dimension=self._dimension
             )
         return vectors
+
+    def _asked(self, batch: Sequence[str]) -> Any:
+        try:
+            return self._service.post({**self._options, "input": batch})
+        except ServiceError as error:
+            raise EmbeddingError(str(error)) from error
 
 
 def _refuse_empty(**strings: str) -> None:
@@ -129,28 +137,3 @@ def _refuse_below_1(**numbers: int) -> None:
     for what, value in numbers.items():
         if type(value) is not int or value < 1:
             raise InvalidInputError(f"{what} must be a positive int; found {value!r}")
-
-
-def _base(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # of a port or an IPv6 address
-        fits = False
-    if not fits or any(character.isspace() for character in url):
-        raise InvalidInputError(f"base_url must be like {OPENAI!r}; found {url!r}")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        # Not shown: a password or a key may be in it.
-        raise InvalidInputError(
-            f"base_url of {parts.hostname} must hold no user, password, query or fragment; "
-            "pass a key as api_key"
-        )
-    return url.rstrip("/")
-
-
-def _key(key: str | None) -> str | None:
-    """The key without white space around it (a line end from a file); None for none."""
-    stripped = key.strip() if key else ""
-    if not (stripped.isascii() and stripped.isprintable()):
-        raise InvalidInputError("api_key must be printable ASCII; found other characters in it")
-    return stripped or None

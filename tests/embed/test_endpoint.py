@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import base64
-import json
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lance_memory.embed import CachedEmbedder, Embedder, OpenAIEmbedder, Retry, checked
+from lance_memory.embed import CachedEmbedder, Embedder, OpenAIEmbedder, checked
 from lance_memory.errors import EmbeddingError, InvalidInputError, MissingExtraError
+from lance_memory.service import Retry
+
+HERE = str(Path(__file__).parents[1] / "service")
+if HERE not in sys.path:
+    sys.path.append(HERE)
+
+from service_kit import Handler, Server, answering, hangs_up, running, says, sleeps  # noqa: E402
 
 KEY = "sk-test-0123456789"
 QUICK = Retry(attempts=3, first_wait=0.001, longest_wait=1.0)
@@ -37,78 +42,15 @@ def answer(texts: list[str]) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": "any", "usage": {"total_tokens": 1}}
 
 
-class Server(ThreadingHTTPServer):
-    """Answers as an endpoint does, unless `plan` holds what to do with the next requests."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.plan: list[Callable[[Handler, dict[str, Any]], None]] = []
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[Any] = []
-        self.connections = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # which keeps connections alive
-    server: Server
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.connections += 1
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        assert self.path == "/v1/embeddings"
-        self.server.requests.append(body)
-        self.server.headers.append(self.headers)
-        step = self.server.plan.pop(0) if self.server.plan else answers(lambda given: given)
-        step(self, body)
-
-    def reply(self, status: int, content: str, **headers: str) -> None:
-        encoded = content.encode()
-        self.send_response(status)
-        for name, value in {"content-length": str(len(encoded)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(encoded)
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 def answers(change: Callable[[dict[str, Any]], Any]) -> Callable[[Handler, dict[str, Any]], None]:
     """A proper answer, changed."""
-    return lambda handler, body: handler.reply(200, json.dumps(change(answer(body["input"]))))
-
-
-def says(status: int, content: str = "", **headers: str) -> Callable[[Handler, Any], None]:
-    return lambda handler, _: handler.reply(status, content, **headers)
-
-
-def hangs_up(handler: Handler, _: Any) -> None:
-    handler.close_connection = True
-    handler.connection.shutdown(socket.SHUT_RDWR)
-
-
-def sleeps(handler: Handler, body: dict[str, Any]) -> None:
-    time.sleep(0.5)
-    hangs_up(handler, body)
+    return answering(lambda body: change(answer(body["input"])))
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+    with running(answers(lambda given: given), path="/v1/embeddings") as started:
+        yield started
 
 
 def embedder(server: Server, **options: Any) -> OpenAIEmbedder:
@@ -366,19 +308,6 @@ def test_a_secret_in_the_url_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(InvalidInputError, match="pass a key as api_key") as told:
         OpenAIEmbedder("tiny", dimension=3, base_url=url)
     assert "secret" not in str(told.value)
-
-
-@pytest.mark.parametrize("options", [{"attempts": 0}, {"first_wait": -1}, {"longest_wait": -1}])
-def test_a_retry_without_sense_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="must be"):
-        Retry(**options)
-
-
-def test_waits_grow_to_a_bound_and_vary_by_half() -> None:
-    retry = Retry(first_wait=1, longest_wait=6)
-    for failed, full in [(1, 1), (2, 2), (3, 4), (4, 6), (9, 6)]:
-        waits = [retry.wait(failed) for _ in range(50)]
-        assert full / 2 <= min(waits) < max(waits) <= full
 
 
 def test_a_missing_client_is_an_error_that_says_what_to_install(

@@ -50,7 +50,6 @@ def test_what_embed_exports() -> None:
         "MissingEmbedder",
         "OpenAIEmbedder",
         "QueryEmbedder",
-        "Retry",
         "SentenceTransformerEmbedder",
         "TokenCounter",
         "TokenEmbedder",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from lance_memory.embed.retry import Retry, asked_wait
-from lance_memory.errors import EmbeddingError
 from lance_memory.extras import require
+from lance_memory.service.retry import Retry, asked_wait
 
-__all__ = ["EXTRA", "JsonService"]
+__all__ = ["JsonService", "ServiceError"]
 
 EXTRA: Final = "openai"
 
@@ -19,25 +20,46 @@ BODY_SHOWN: Final = 300
 """Characters of an answer that an error message quotes."""
 
 
+class ServiceError(Exception):
+    """The service gave no answer that is JSON. Callers raise an error of theirs in its place."""
+
+
 class JsonService:
     """Posts to one URL over kept-alive connections; safe to share between threads.
 
     Tries again what may pass by itself: the statuses 408, 429 and 5xx, refused, lost and
-    silent connections. Redirects are not followed, so the key goes to no other host.
+    silent connections. Redirects are not followed, so the key goes to no other host. A copy, or
+    what another process unpickles, makes connections of its own.
+
+    Args:
+        url: where to post.
+        key: sent as a bearer token, in the header and nowhere else.
+        timeout: seconds in which the service must accept, and then give a sign of life.
+        retry: how often to try again.
+        limit: seconds for a whole answer, however often there is a sign of life; None for any.
     """
 
-    def __init__(self, url: str, *, key: str | None, timeout: float, retry: Retry) -> None:
+    def __init__(
+        self, url: str, *, key: str | None, timeout: float, retry: Retry, limit: float | None = None
+    ) -> None:
         self.url = url
         self._key = key
         self._timeout = timeout
         self._retry = retry
+        self._limit = limit
         self._client: Any = None
         self._making = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None, "_making": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_making": threading.Lock()})
 
     def post(self, body: object) -> Any:
         """The parsed JSON of an answer with a status of 2xx.
 
-        Raises MissingExtraError without httpx2, EmbeddingError when the last try failed or the
+        Raises MissingExtraError without httpx2, ServiceError when the last try failed or the
         answer is no JSON. No message holds the key.
         """
         for attempt in range(1, self._retry.attempts + 1):
@@ -49,31 +71,43 @@ class JsonService:
             if last or wait > self._retry.longest_wait:
                 break
             time.sleep(wait)
-        raise EmbeddingError(self._told(tried, attempt)) from tried.cause
+        raise ServiceError(self._told(tried, attempt)) from tried.cause
 
     def _try(self, body: object) -> _Try:
-        client, httpx2 = self._opened(), require("httpx2", EXTRA)
+        httpx2 = require("httpx2", EXTRA)
         try:
-            answer = client.post(self.url, json=body)
+            answer = self._exchanged(body)
         except httpx2.TransportError as error:  # names, connections, timeouts, broken HTTP
             found = f"{type(error).__name__}: {error}"
             return _Try(failure=f"did not answer ({found})", passing=True, cause=error)
         except httpx2.HTTPError as error:
             return _Try(failure=f"gave an unreadable answer ({error})", cause=error)
-        if answer.is_success:
-            return _Try(answer=answer)
+        if 200 <= answer.status < 300:
+            return _Try(answer=answer.content)
         return _Try(
-            failure=f"answered {answer.status_code}: {self._shown(answer.text)}",
-            passing=answer.status_code in (408, 429) or answer.status_code >= 500,
+            failure=f"answered {answer.status}: {self._shown(answer.content)}",
+            passing=answer.status in (408, 429) or answer.status >= 500,
             asked_wait=asked_wait(answer.headers),
         )
 
-    def _parsed(self, answer: Any) -> Any:
+    def _exchanged(self, body: object) -> _Answer:
+        """What came back, read piece by piece, so that a slow trickle ends at the limit."""
+        client, httpx2 = self._opened(), require("httpx2", EXTRA)
+        end = None if self._limit is None else time.monotonic() + self._limit
+        with client.stream("POST", self.url, json=body) as answer:
+            content = bytearray()
+            for piece in answer.iter_bytes():
+                content += piece
+                if end is not None and time.monotonic() > end:
+                    raise httpx2.ReadTimeout(f"its answer was not whole after {self._limit:g} s")
+        return _Answer(answer.status_code, answer.headers, bytes(content))
+
+    def _parsed(self, content: bytes) -> Any:
         try:
-            return answer.json()
+            return json.loads(content)
         except ValueError as error:
-            raise EmbeddingError(
-                f"{self.url} must answer in JSON; it gave {self._shown(answer.text)}. "
+            raise ServiceError(
+                f"{self.url} must answer in JSON; it gave {self._shown(content)}. "
                 "Is it the endpoint's base URL, which often ends in /v1?"
             ) from error
 
@@ -83,8 +117,9 @@ class JsonService:
             return f"{told}; it asks to wait {tried.asked_wait:.0f} s"
         return f"{told}. Check the URL, the key, the model and the limits of the service"
 
-    def _shown(self, text: str) -> str:
+    def _shown(self, content: bytes) -> str:
         """The beginning of an answer on one line, without the key if the service repeats it."""
+        text = content.decode(errors="replace")
         hidden = text.replace(self._key, "[key]") if self._key else text
         line = " ".join(hidden[: 2 * BODY_SHOWN].split())
         return repr(line[:BODY_SHOWN])
@@ -99,10 +134,18 @@ class JsonService:
         return self._client
 
 
-class _Try(NamedTuple):
-    """How one request went: an answer, or a failure and whether it may pass by itself."""
+class _Answer(NamedTuple):
+    """What a service gave, whatever its status."""
 
-    answer: Any = None
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class _Try(NamedTuple):
+    """How one request went: the body of an answer, or a failure and whether it may pass."""
+
+    answer: bytes | None = None
     failure: str = ""
     passing: bool = False
     asked_wait: float | None = None
