@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-__all__ = ["Step", "edges", "walk"]
+from lance_memory.record.memory import Memory
+from lance_memory.record.results import Lineage, LineageNode
+
+__all__ = ["DEEPEST", "Edge", "Step", "edges", "edges_near", "lineage", "walk"]
 
 SUPERSEDED_BY = "superseded_by"
+_OF_LINEAGE = frozenset({SUPERSEDED_BY, "consolidates", "updates"})
+"""The relations between what took a memory's place and what it was made from."""
+DEEPEST = 100
+"""Generations of one tree at most: a value that is nested deeper cannot be written as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +43,78 @@ class Step:
 
 def edges(rows: pa.Table) -> list[Edge]:
     """The edges of rows with `id`, `superseded_by` and `relationships`."""
-    found: list[Edge] = []
-    for row in rows.select(["id", SUPERSEDED_BY, "relationships"]).to_pylist():
-        found += _outgoing(row)
-        if row[SUPERSEDED_BY] is not None:
-            found.append(Edge(start=row["id"], relation=SUPERSEDED_BY, target=row[SUPERSEDED_BY]))
-    return found
+    return _made(_told(rows))
 
 
-def _outgoing(row: Mapping[str, Any]) -> Iterator[Edge]:
-    for entry in row["relationships"] or ():
-        yield Edge(start=row["id"], relation=entry["relation"], target=entry["target"])
+def edges_near(rows: pa.Table, start: str, *, depth: int) -> list[Edge]:
+    """The edges that a walk from `start` goes over within `depth` steps, up or down.
+
+    Of 200,000 edges in 0.05 s, where making all of them and walking takes 0.9 s.
+
+    Args:
+        rows: `id`, `superseded_by` and `relationships` of all memories that a walk may pass.
+        start: an id.
+        depth: steps at most.
+    """
+    told = starts, relations, targets = _told(rows)
+    upwards = pc.equal(relations, SUPERSEDED_BY)
+    lower, upper = pc.if_else(upwards, starts, targets), pc.if_else(upwards, targets, starts)
+    ids = pa.chunked_array([lower, upper]).combine_chunks().dictionary_encode()
+    origin = pc.index(ids.dictionary, start).as_py()
+    if origin < 0:
+        return []
+    below, above = ids.indices.to_numpy().reshape(2, -1)
+    passed = np.union1d(_passed(below, above, origin, depth), _passed(above, below, origin, depth))
+    return _made([column.take(pa.array(passed)) for column in told])
+
+
+def _made(told: Iterable[pa.Array]) -> list[Edge]:
+    columns = (column.to_pylist() for column in told)
+    return [Edge(start=s, relation=r, target=t) for s, r, t in zip(*columns, strict=True)]
+
+
+def _told(rows: pa.Table) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Start, relation and target of every edge; the successors that rows name come last."""
+    lists = rows["relationships"].combine_chunks()
+    entries = lists.flatten()
+    replaced = rows.filter(pc.is_valid(rows[SUPERSEDED_BY]))
+    starts = rows["id"].take(pc.list_parent_indices(lists))
+    relation = pa.repeat(pa.scalar(SUPERSEDED_BY, entries.field("relation").type), len(replaced))
+    return (
+        pa.chunked_array(
+            [*starts.chunks, *replaced["id"].chunks], rows["id"].type
+        ).combine_chunks(),
+        pa.concat_arrays([entries.field("relation"), relation]),
+        pa.concat_arrays([entries.field("target"), replaced[SUPERSEDED_BY].combine_chunks()]),
+    )
+
+
+def _passed(
+    behind: NDArray[np.int32], ahead: NDArray[np.int32], origin: int, depth: int
+) -> NDArray[np.intp]:
+    """Positions of the edges that a walk in one direction goes over.
+
+    Args:
+        behind: where each edge is entered, as the number of an id, int32 [n].
+        ahead: where it leads, int32 [n].
+        origin: the number of the id to begin with.
+        depth: steps at most.
+    """
+    order = np.argsort(behind, kind="stable")
+    entered = behind[order]
+    seen = np.zeros(max(behind.max(), ahead.max()) + 1, dtype=np.bool_)
+    frontier = np.array([origin], dtype=behind.dtype)
+    passed = [order[:0]]
+    for _ in range(depth):
+        seen[frontier] = True
+        first, last = (np.searchsorted(entered, frontier, side=s) for s in ("left", "right"))
+        here = [order[low:high] for low, high in zip(first, last, strict=True)]
+        passed += here
+        reached = np.unique(ahead[np.concatenate([order[:0], *here])])
+        frontier = reached[~seen[reached]]
+        if not len(frontier):
+            break
+    return np.concatenate(passed)
 
 
 def walk(graph: Sequence[Edge], start: str, *, relation: str | None, depth: int) -> list[Step]:
@@ -93,3 +163,72 @@ def _walk(ahead: Mapping[str, list[tuple[Edge, bool]]], start: str, depth: int) 
                     )
         seen.update(reached)
         frontier = list(dict.fromkeys(reached))
+
+
+def lineage(
+    graph: Sequence[Edge], memories: Mapping[str, Memory], start: str, *, depth: int
+) -> Lineage:
+    """The successors of `start` and its sources, each a tree of at most `depth` generations.
+
+    A memory that is reached on several ways stands at each of them, and what lies beyond it at the
+    first one in reading order only: so cycles and diamonds end. What is not in `memories` is left
+    out, with all that only it leads to.
+    """
+    chosen = [edge for edge in graph if edge.relation in _OF_LINEAGE]
+    successors, sources = (
+        _grown(_next_to(_ahead(chosen, up=up)), memories, start, depth=depth, step=step)
+        for up, step in ((True, 1), (False, -1))
+    )
+    return Lineage(memory=memories[start], successors=successors, sources=sources)
+
+
+def _next_to(ahead: Mapping[str, list[tuple[Edge, bool]]]) -> dict[str, dict[str, str]]:
+    """Id → the ids next to it, each with its relation: `superseded_by` where no other is told."""
+    found: dict[str, dict[str, str]] = {}
+    for identifier, leaving in ahead.items():
+        told = found.setdefault(identifier, {})
+        for edge, forwards in leaving:
+            there = edge.target if forwards else edge.start
+            if told.get(there, SUPERSEDED_BY) == SUPERSEDED_BY:
+                told[there] = edge.relation
+    return found
+
+
+def _grown(
+    ahead: Mapping[str, Mapping[str, str]],
+    memories: Mapping[str, Memory],
+    start: str,
+    *,
+    depth: int,
+    step: int,
+) -> tuple[LineageNode, ...]:
+    """The tree in one direction; `step` is what a generation counts: 1 up, -1 down."""
+    shown: dict[str, int] = {}
+
+    def near(identifier: str) -> list[tuple[Memory, str]]:
+        """The memories next to one, oldest first, and their relations."""
+        told = ahead.get(identifier, {})
+        found = [(memories[i], relation) for i, relation in told.items() if i in memories]
+        return sorted(found, key=lambda pair: (pair[0].happened_at, pair[0].id))
+
+    def branches(identifier: str, level: int) -> tuple[LineageNode, ...]:
+        shown[identifier] = level
+        return tuple(node(memory, relation, level) for memory, relation in near(identifier))
+
+    def node(memory: Memory, relation: str, level: int) -> LineageNode:
+        # What was cut where it stood first, further from the start, is shown again.
+        repeated = shown.get(memory.id, depth + 2) <= level + 1
+        ends = repeated or level == depth
+        nodes = () if ends else branches(memory.id, level + 1)
+        if not ends and not any(n.more for branch in nodes for n in branch):
+            shown[memory.id] = 0
+        return LineageNode(
+            memory=memory,
+            relation=relation,
+            generation=step * level,
+            nodes=nodes,
+            repeated=repeated,
+            more=ends and not repeated and bool(near(memory.id)),
+        )
+
+    return branches(start, 1)

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import ScopeError
 
-__all__ = ["Kind", "Memory", "Relationship", "Scope", "State"]
+__all__ = ["CONSOLIDATED", "Kind", "Memory", "Relationship", "Scope", "State"]
+
+CONSOLIDATED = "consolidated"
+"""The `source` of a memory that took the place of others."""
 
 
 class Kind(StrEnum):

@@ -15,6 +15,8 @@ __all__ = [
     "Change",
     "Diff",
     "Hit",
+    "Lineage",
+    "LineageNode",
     "Outcome",
     "Related",
     "RollbackPlan",
@@ -95,6 +97,7 @@ class ScoreParts:
         period: bonus, when it happened in a period that the question names.
         recency: factor, 0..1; 1 unless asked for.
         importance: factor, 0..1; 1 unless asked for.
+        decay: factor, 0..1; 1 unless asked for.
         reranker: what the reranker gave, on its own scale; None where it did not look.
     """
 
@@ -105,6 +108,7 @@ class ScoreParts:
     period: float = 0.0
     recency: float = 1.0
     importance: float = 1.0
+    decay: float = 1.0
     reranker: float | None = None
 
     def __str__(self) -> str:
@@ -112,7 +116,7 @@ class ScoreParts:
         told = [f"{name} {getattr(self, name):.3f}" for name in sums if getattr(self, name)]
         factors = [
             f", times {name} {getattr(self, name):.3f}"
-            for name in ("recency", "importance")
+            for name in ("recency", "importance", "decay")
             if getattr(self, name) != 1
         ]
         last = "" if self.reranker is None else f"; reranker {self.reranker:.3f}"
@@ -122,7 +126,7 @@ class ScoreParts:
     def total(self) -> float:
         """The sum times the factors; the best candidate's is what a score of 1 stands for."""
         sums = self.vector + self.words + self.neighbours + self.actor + self.period
-        return sums * self.recency * self.importance
+        return sums * self.recency * self.importance * self.decay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +217,48 @@ class Related:
     relation: str
     direction: str
     depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageNode:
+    """A memory in a lineage.
+
+    Attributes:
+        relation: of the edge between it and the memory that it hangs on.
+        generation: 1, 2, ... for successors of the start and theirs; -1, -2, ... for sources.
+        nodes: the next generation in the same direction, oldest event first.
+        repeated: it stands in the tree already, with its `nodes` there.
+        more: it has `nodes` too, further away than was asked for.
+    """
+
+    memory: Memory
+    relation: str
+    generation: int
+    nodes: tuple[LineageNode, ...] = ()
+    repeated: bool = False
+    more: bool = False
+
+    def __iter__(self) -> Iterator[LineageNode]:
+        """This node and all that hang on it, in reading order."""
+        yield self
+        for node in self.nodes:
+            yield from node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """What took a memory's place, and what it was made from, over the generations.
+
+    Iterates over all nodes, successors first, in reading order.
+    """
+
+    memory: Memory
+    successors: tuple[LineageNode, ...]
+    sources: tuple[LineageNode, ...]
+
+    def __iter__(self) -> Iterator[LineageNode]:
+        for node in (*self.successors, *self.sources):
+            yield from node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

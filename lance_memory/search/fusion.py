@@ -78,19 +78,41 @@ def reciprocal_ranks(leg: Floats) -> Floats:
 
 
 def from_neighbours(
-    relevance: Floats, sessions: NDArray[np.uint64], positions: NDArray[np.int64]
+    relevance: Floats,
+    sessions: NDArray[np.uint64],
+    positions: NDArray[np.int64],
+    *,
+    owners: NDArray[np.intp] | None = None,
 ) -> Floats:
     """What each row gets from the rows of its session, [n].
 
     Args:
         relevance: of each row, [n].
-        sessions: a number for each session; 0: in none.
-        positions: place of the row in its session, [n].
+        sessions: a number for each session; 0: in none. [m].
+        positions: place of the row in its session, [m].
+        owners: which row stands there, ascending, [m]. A row may stand in several places; of two
+            rows those count that lie nearest to each other. None: each in one, m = n.
     """
+    size = len(relevance)
+    if owners is None or len(owners) == size:
+        received: Floats = _weights(sessions, positions) @ relevance
+        return received
+    weights = np.zeros((size, size))
+    for session in np.unique(sessions[sessions > 0]):
+        here = np.flatnonzero(sessions == session)
+        whose = owners[here]
+        near = _weights(sessions[here], positions[here])
+        np.maximum.at(weights, (whose[:, None], whose[None, :]), near)
+    np.fill_diagonal(weights, 0.0)
+    received = weights @ relevance
+    return received
+
+
+def _weights(sessions: NDArray[np.uint64], positions: NDArray[np.int64]) -> Floats:
+    """What each place gets of each other, [m, m]."""
     apart = positions[:, None] - positions[None, :]  # > 0: the column comes before the row
     together = (sessions[:, None] == sessions[None, :]) & (sessions > 0)[:, None]
     fading = FADING ** (np.abs(apart) - 1.0)
-    weights = np.where(apart > 0, PREVIOUS * fading, NEXT * fading)
+    weights: Floats = np.where(apart > 0, PREVIOUS * fading, NEXT * fading)
     weights[~together | (apart == 0)] = 0.0
-    received: Floats = weights @ relevance
-    return received
+    return weights

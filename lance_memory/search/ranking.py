@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.decay import Decay
 
 if TYPE_CHECKING:
     from lance_memory.search.rerank import Reranker
@@ -44,8 +45,9 @@ class Recency:
 class Ranking:
     """The defaults were chosen on five conversations and hold on five others (design/006).
 
-    All but `recency`, `importance` and `reranker` concern mode "hybrid"; one leg keeps its order.
-    The two factors reorder what is fused, or the best 100 of one leg; what lies deeper follows.
+    All but `recency`, `importance`, `decay` and `reranker` concern mode "hybrid"; one leg keeps its
+    order. The three factors reorder what is fused, or the best 100 of one leg; what lies deeper
+    follows.
 
     Attributes:
         fusion: "weighted": share · cosine, scaled to 0..1 over the candidates, + (1 - share) ·
@@ -59,6 +61,8 @@ class Ranking:
         period_bonus: added to what happened in a period that the question names, >= 0.
         recency: prefer what is new; None: age does not count.
         importance: 0..1; the factor on the score is 1 - importance · (1 - the memory's own).
+        decay: prefer what is strong: important, fresh, and recalled often, where queries are
+            recorded; the factor on the score is the strength. None: it does not count.
         reranker: looks again at the first `rerank_depth` candidates.
         rerank_depth: how many, >= 1.
     """
@@ -70,6 +74,7 @@ class Ranking:
     period_bonus: float = 0.8
     recency: Recency | None = None
     importance: float = 0.0
+    decay: Decay | None = None
     reranker: Reranker | None = None
     rerank_depth: int = 50
 
@@ -83,6 +88,8 @@ class Ranking:
                 raise InvalidInputError(f"{name}={getattr(self, name)}; it cannot be negative")
         if self.recency is not None and not isinstance(self.recency, Recency):
             raise InvalidInputError(f"recency={self.recency!r}; it takes a Recency")
+        if self.decay is not None and not isinstance(self.decay, Decay):
+            raise InvalidInputError(f"decay={self.decay!r}; it takes a Decay")
         if self.reranker is not None and (
             isinstance(self.reranker, type) or not callable(getattr(self.reranker, "rerank", None))
         ):
@@ -95,8 +102,8 @@ class Ranking:
 
     @property
     def factors(self) -> bool:
-        """Whether age or importance counts."""
-        return self.recency is not None or self.importance > 0
+        """Whether age, importance or strength counts."""
+        return self.recency is not None or self.importance > 0 or self.decay is not None
 
 
 def whole_number(name: str, value: Any) -> int:

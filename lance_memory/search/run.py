@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_memory.errors import LanceMemoryError
+from lance_memory.record.decay import Uses
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.results import Hit, SearchResult
 from lance_memory.record.rows import to_memories
@@ -39,9 +40,11 @@ def run(
     embed: Embed,
     names: Callable[[Scope], Names],
     moment: datetime,
+    uses: Uses,
 ) -> list[SearchResult]:
     """The page of hits of each query; filters hold before ranking, so a page is always full.
 
+    `uses` counts in `Ranking.decay` only.
     Where the embedder fails in hybrid mode, words alone answer, and `degraded` says so.
     """
     today = moment.astimezone(UTC).date()
@@ -51,9 +54,8 @@ def run(
     hits: list[tuple[Hit, ...]] = [()] * len(questions)
     if page.k and questions:
         vectors = _vectors(questions, embed, degraded)
-        hits = _hits(
-            snapshot, _ranked(snapshot, questions, vectors, page=page, moment=moment), page
-        )
+        ranked = _ranked(snapshot, questions, vectors, page=page, moment=moment, uses=uses)
+        hits = _hits(snapshot, ranked, page)
     return [
         SearchResult(
             version=snapshot.version,
@@ -127,12 +129,13 @@ def _ranked(
     *,
     page: Page,
     moment: datetime,
+    uses: Uses,
 ) -> list[_Ranked]:
     """Deeper and deeper into the legs, until each page is full or they have no more to give."""
     # Asking for what has not expired takes as long as the search: leave it out where nothing has.
     predicate = page.filter.predicate(snapshot.ranking_columns.latest_expiry(moment))
     rows = snapshot.count()
-    look = partial(_round, snapshot, page=page, moment=moment, predicate=predicate)
+    look = partial(_round, snapshot, page=page, moment=moment, uses=uses, predicate=predicate)
     depth = first_depth(questions, page, rows=rows)
     waiting = list(range(len(questions)))
     done: dict[int, _Ranked] = {}
@@ -153,13 +156,14 @@ def _round(
     *,
     page: Page,
     moment: datetime,
+    uses: Uses,
     predicate: str | None,
     depth: int,
 ) -> list[_Ranked]:
     """Each question's candidates from this deep, ranked, without those whose successor is there."""
     pairs = legs(snapshot, questions, vectors, depth=depth, predicate=predicate)
     found = [union(near, said, first=CANDIDATES) for near, said in pairs]
-    known = traits(snapshot, questions, found, page)
+    known = traits(snapshot, questions, found, page, uses=uses, moment=moment)
     order = partial(_ordered, page=page, moment=moment, depth=depth)
     ranked = list(map(order, questions, pairs, found, known))
     return _collapsed(snapshot, ranked) if page.successors_too else ranked

@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_memory.record.decay import seconds_since
 from lance_memory.record.results import ScoreParts
 from lance_memory.search.candidates import Candidates, Union
 from lance_memory.search.fusion import (
@@ -23,27 +24,30 @@ from lance_memory.search.ranking import Fusion, Ranking, Recency
 
 __all__ = ["Scored", "Traits", "scored"]
 
-_FACTORS = ("recency", "importance")
+_FACTORS = ("recency", "importance", "decay")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What ranking knows of each fused candidate beside its legs; None: it does not count. All [n].
+    """What ranking knows of each fused candidate beside its legs; None: it does not count. [n].
 
     Attributes:
-        sessions, positions: see `from_neighbours`.
+        sessions, positions, owners: see `from_neighbours`; all [m].
         actor: whether it is the named actor's.
         period: whether it happened in a named period.
         happened: datetime64[us].
         importance: 0..1.
+        strength: 0..1, of the head only; see `record.decay`.
     """
 
     sessions: NDArray[np.uint64] | None = None
     positions: NDArray[np.int64] | None = None
+    owners: NDArray[np.intp] | None = None
     actor: NDArray[np.bool_] | None = None
     period: NDArray[np.bool_] | None = None
     happened: NDArray[np.datetime64] | None = None
     importance: Floats | None = None
+    strength: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,9 @@ def scored(
 def _with(parts: dict[str, Floats], traits: Traits, ranking: Ranking, moment: datetime) -> Scored:
     relevance = parts["vector"] + parts["words"]
     if traits.sessions is not None and traits.positions is not None:
-        received = from_neighbours(relevance, traits.sessions, traits.positions)
+        received = from_neighbours(
+            relevance, traits.sessions, traits.positions, owners=traits.owners
+        )
         parts["neighbours"] = ranking.neighbours * received
     if traits.actor is not None:
         parts["actor"] = ranking.actor_bonus * traits.actor.astype(np.float64)
@@ -92,6 +98,8 @@ def _with(parts: dict[str, Floats], traits: Traits, ranking: Ranking, moment: da
         parts["recency"] = _freshness(traits.happened[:size], ranking.recency, moment)
     if ranking.importance and traits.importance is not None:
         parts["importance"] = 1.0 - ranking.importance * (1.0 - traits.importance[:size])
+    if traits.strength is not None:
+        parts["decay"] = traits.strength
     for name in _FACTORS:
         total = total * parts.get(name, 1.0)
     best = total.max(initial=0.0)
@@ -118,7 +126,6 @@ def _legs(found: Candidates, ranking: Ranking) -> dict[str, Floats]:
 
 def _freshness(happened: NDArray[np.datetime64], recency: Recency, moment: datetime) -> Floats:
     """See `Recency`; what has not happened yet is as fresh as can be."""
-    now = np.datetime64(moment.replace(tzinfo=None), "us")
-    age = np.maximum((now - happened).astype(np.float64) / 1e6, 0.0)
+    age = np.maximum(seconds_since(happened, moment), 0.0)
     halved: Floats = 0.5 ** (age / recency.half_life.total_seconds())
     return recency.floor + (1.0 - recency.floor) * halved

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lance_memory.record.memory import Scope
 from lance_memory.storage.engine import translated
-from lance_memory.storage.parts import NO_TIME, PART_COLUMNS, Integers, Part
+from lance_memory.storage.parts import NO_TIME, PART_COLUMNS, Integers, Part, number_of
 
 if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
@@ -154,6 +154,28 @@ class RankingColumns:
         for chosen, part, rows in self._located(addresses):
             found[chosen] = part.importance[rows]
         return found
+
+    def derived(self, addresses: Addresses) -> NDArray[np.bool_]:
+        """Whether consolidation made each row."""
+        found = np.zeros(len(addresses), dtype=np.bool_)
+        for chosen, part, rows in self._located(addresses):
+            if part.derived is not None:
+                found[chosen] = part.derived[rows]
+        return found
+
+    def sources(self, ids: Sequence[str]) -> tuple[NDArray[np.intp], Addresses]:
+        """The rows that these memories superseded: whose each is, as a place in `ids`; addresses."""
+        wanted = np.fromiter(map(number_of, ids), dtype=np.uint64, count=len(ids))
+        owners, found = [np.empty(0, np.intp)], [np.empty(0, np.uint64)]
+        for number, (part, live) in self.parts.items():
+            starts = np.searchsorted(part.successors, wanted, side="left")
+            ends = np.searchsorted(part.successors, wanted, side="right")
+            for place in np.flatnonzero(ends > starts):
+                rows = part.replaced[starts[place] : ends[place]]
+                rows = rows if live is None else rows[live[rows]]
+                owners.append(np.full(len(rows), place))
+                found.append(rows.astype(np.uint64) | np.uint64(number << 32))
+        return np.concatenate(owners), np.concatenate(found)
 
     def rows_of(self, sessions: NDArray[np.uint64]) -> SessionRows:
         """Every row of these sessions, in whatever state."""

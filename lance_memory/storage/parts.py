@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.record.memory import SCOPE_LEVELS, State
+from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, State
 from lance_memory.record.rows import one_array
 
-__all__ = ["NO_TIME", "PART_COLUMNS", "Integers", "Part"]
+__all__ = ["NO_TIME", "PART_COLUMNS", "Integers", "Part", "number_of"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
 _GROUP = [*SCOPE_LEVELS, "actor"]
 _TIMES = ["event_at", "created_at", "expires_at"]
-PART_COLUMNS = [*_GROUP, *_TIMES, "seq", "importance", "state"]
+PART_COLUMNS = [*_GROUP, *_TIMES, "seq", "importance", "state", "source", "superseded_by"]
 """What is read of each row to make a part."""
 
 NO_TIME = np.iinfo(np.int64).max
@@ -34,6 +34,8 @@ class Part:
     Rows of one scope and actor are a group: `groups` has these names, [g]; `session` a number for
     each group's whole scope, 0 where it names no session, [g]. `by_group` has the rows by group,
     those of group i from `starts[i]` to `starts[i + 1]`. Times are microseconds since 1970.
+    `derived` says which rows consolidation made; `replaced` has the superseded rows, ordered by the
+    number of their successor's id, which stands in `successors`, [m].
     """
 
     groups: pa.Table
@@ -46,6 +48,9 @@ class Part:
     seq: Integers
     importance: NDArray[np.float32]
     expires: Integers | None
+    derived: NDArray[np.bool_] | None
+    successors: NDArray[np.uint64]
+    replaced: NDArray[np.uint32]
 
     @classmethod
     def of(cls, rows: pa.Table) -> Part:
@@ -57,6 +62,8 @@ class Part:
         ends = _microseconds(rows["expires_at"])
         recallable = pc.is_in(rows["state"], pa.array([State.ACTIVE, State.PENDING])).to_numpy()
         ends[~recallable] = NO_TIME
+        derived = pc.equal(rows["source"], CONSOLIDATED).fill_null(False).to_numpy()  # noqa: FBT003
+        successors, replaced = _replaced(rows["superseded_by"])
         return cls(
             groups=groups,
             session=_sessions(groups),
@@ -68,7 +75,24 @@ class Part:
             seq=rows["seq"].fill_null(-1).to_numpy().astype(np.int64),
             importance=rows["importance"].to_numpy().astype(np.float32),
             expires=ends if (ends != NO_TIME).any() else None,
+            derived=derived if derived.any() else None,
+            successors=successors,
+            replaced=replaced,
         )
+
+
+def number_of(identifier: str) -> int:
+    """Python's hash of an id: two of a million are one with p < 1e-7."""
+    return hash(identifier) % 2**64
+
+
+def _replaced(column: pa.ChunkedArray) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The numbers of the successors, ascending, and the rows that have them."""
+    rows = np.flatnonzero(column.is_valid().to_numpy()).astype(np.uint32)
+    ids = column.drop_null().to_pylist()
+    numbers = np.fromiter(map(number_of, ids), dtype=np.uint64, count=len(ids))
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], rows[order]
 
 
 def _grouped(rows: pa.Table) -> tuple[pa.Table, NDArray[np.int32]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lance_memory.record.filters import is_one_of
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
 from lance_memory.storage.columns import RankingColumns
-from lance_memory.storage.described import TEXT_INDEX, covered, described
+from lance_memory.storage.described import TEXT_INDEX, VECTOR_INDEX, covered, described
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.kept import Files, Kept
 from lance_memory.storage.nearest import nearest
@@ -170,6 +170,14 @@ class Snapshot:
         """The rows at these addresses, in this order."""
         with translated(f"read version {self.version}"):
             return self.dataset._take_rows(addresses.tolist(), columns=list(columns))
+
+    def centroids(self) -> NDArray[np.float32] | None:
+        """Of the vector index's partitions, float32 [K, d]; None where there is no index."""
+        if VECTOR_INDEX not in described(self.dataset):
+            return None
+        with translated("read the centroids of the vector index"):
+            middles = self.dataset.centroids(index_name=VECTOR_INDEX)
+        return np.asarray(middles.flatten(), dtype=np.float32).reshape(len(middles), -1)
 
     def files(self, fragment: int) -> Files:
         """What the fragment consists of."""
