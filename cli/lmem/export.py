@@ -1,0 +1,224 @@
+"""export: memories as training data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from lmem.command import Call, command
+from lmem.options import At, Filters, Scoped
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lance_memory import Evaluation, ExportManifest, ExportOptions, Transform
+
+__all__ = ["register"]
+
+Name: TypeAlias = str | None
+
+
+class As(StrEnum):
+    """What one example is."""
+
+    PLAIN = "plain"
+    CHAT = "chat"
+    PREFERENCE = "preference"
+
+
+class FileType(StrEnum):
+    """How examples are written."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+class Level(StrEnum):
+    """The scope levels."""
+
+    TENANT = "tenant"
+    USER = "user"
+    AGENT = "agent"
+    SESSION = "session"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaping:
+    """What an example is, and which ones repeat another."""
+
+    as_: Annotated[
+        As,
+        typer.Option(
+            "--as", help="One for each memory, each session, or each better and worse answer."
+        ),
+    ] = As.PLAIN
+    file_type: Annotated[
+        FileType | None, typer.Option(help="Of the files in a directory; else jsonl.")
+    ] = None
+    group_by: Annotated[Level, typer.Option(help="What stays on one side of the split.")] = (
+        Level.SESSION
+    )
+    min_similarity: Annotated[
+        float,
+        typer.Option(
+            metavar="COSINE", min=-1, max=1, help="From here on two memories are near-duplicates."
+        ),
+    ] = 0.95
+    keep_duplicates: Annotated[
+        bool, typer.Option("--keep-duplicates", help="Remove no near-duplicates.")
+    ] = False
+    within: Annotated[
+        list[Level] | None,
+        typer.Option(help="Scope level that near-duplicates share; repeatable. Else none."),
+    ] = None
+    max_turns: Annotated[
+        int | None, typer.Option(min=2, help="Of chat: messages of one example at most.")
+    ] = None
+    margin: Annotated[
+        float, typer.Option(help="Of preference: how much better rated the chosen answer is.")
+    ] = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What is held back: for validation, and from training."""
+
+    validation: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the groups, into a file of its own, 0..1.")
+    ] = 0.0
+    seed: Annotated[int, typer.Option(help="Another number draws other groups.")] = 0
+    eval: Annotated[
+        Name,
+        typer.Option(
+            metavar="FILE", help="Texts to keep out: a line each, or the texts in .json, .jsonl."
+        ),
+    ] = None
+    ngram: Annotated[
+        int, typer.Option(min=0, help="Words in a row that give one of them away; 0: not asked.")
+    ] = 13
+    eval_similarity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COSINE", min=-1, max=1, help="From here on a memory gives one away; else none."
+        ),
+    ] = None
+
+    def evaluation(self) -> Evaluation | None:
+        """As the library's."""
+        from lance_memory import Evaluation
+
+        if self.eval is None:
+            if self.eval_similarity is not None:
+                raise typer.BadParameter("--eval-similarity needs --eval FILE to compare with")
+            return None
+        return Evaluation.read(self.eval, ngram=self.ngram or None, similarity=self.eval_similarity)
+
+
+def export(
+    call: Call,
+    path: Annotated[
+        str, typer.Argument(help="A directory, or a file that ends in .jsonl or .parquet.")
+    ],
+    scope: Scoped,
+    filters: Filters,
+    at: At,
+    *,
+    shaping: Shaping,
+    holding: Holding,
+    transform: Annotated[
+        Name,
+        typer.Option(
+            metavar="NAME",
+            help="What makes one text of near-duplicates: extractive, latest, merge-lines, or "
+            "module:function; else the best of them stays.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an export that is there.")
+    ] = False,
+) -> None:
+    """Write memories as training data, with a manifest.
+
+    Plain texts, chats or preference pairs, without near-duplicates, and the same bytes again for
+    the same --at TAG. A directory gets train.jsonl, with --validation validation.jsonl, and
+    manifest.json.
+    """
+    view = call.view(scope, at.at)
+    options = _options(shaping, holding, overwrite=overwrite)
+    found = view.export(
+        path, options, transform=_made(transform), dry_run=dry_run, **filters.where()
+    )
+    directory = Path(path).parent if Path(path).name == found.files[0].name else Path(path)
+    call.out.show(
+        found,
+        human=lambda: _drawn(call, found, directory),
+        quiet=[directory / file.name for file in found.files],
+    )
+    if dry_run:
+        call.out.note("dry run: nothing was written")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to `app`."""
+    command(app)(export)
+
+
+def _options(shaping: Shaping, holding: Holding, *, overwrite: bool) -> ExportOptions:
+    from lance_memory import ExportOptions
+
+    within = {str(level) for level in shaping.within or ()}
+    return ExportOptions(
+        format=shaping.as_,
+        file_type=shaping.file_type,
+        group_by=shaping.group_by,
+        min_similarity=None if shaping.keep_duplicates else shaping.min_similarity,
+        across=tuple(str(level) for level in Level if level not in within),
+        evaluation=holding.evaluation(),
+        validation=holding.validation,
+        seed=holding.seed,
+        max_turns=shaping.max_turns,
+        margin=shaping.margin,
+        overwrite=overwrite,
+    )
+
+
+def _made(name: str | None) -> Transform | None:
+    from lance_memory import transform_named
+
+    if name is None:
+        return None
+    return transform_named(name)
+
+
+def _drawn(call: Call, found: ExportManifest, directory: Path) -> RenderableType:
+    """The files, and how the examples came to be as many."""
+    counts, draw = found.counts, call.draw
+    files = {
+        str(directory / file.name): f"{draw.count(file.examples, 'example', 'examples')}, "
+        f"{file.bytes} bytes"
+        for file in found.files
+    }
+    drawn: RenderableType = draw.pairs(
+        {
+            **files,
+            "version": found.version,
+            "considered": f"{draw.count(counts.considered)}, "
+            f"{draw.count(counts.groups, 'group', 'groups')}",
+            "found": draw.count(counts.found, "example", "examples"),
+            "low quality": -counts.low_quality or None,
+            "across sides": -counts.across_sides or None,
+            "near-duplicates": -counts.near_duplicates or None,
+            "leaking": -counts.leaking or None,
+            "contaminated": -counts.contaminated or None,
+            "merged": counts.merged or None,
+            "not merged": counts.declined or None,
+            "content hash": found.content_hash,
+        }
+    )
+    return drawn

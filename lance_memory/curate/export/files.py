@@ -1,0 +1,210 @@
+"""The files of an export: they come to be whole, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from lance_memory.curate.export.manifest import ExportedFile
+from lance_memory.curate.export.options import ExportFileType
+from lance_memory.curate.export.target import Target
+from lance_memory.errors import StorageError
+
+__all__ = ["Stage", "staged"]
+
+_BATCH_ROWS = 1_000
+_BATCH_BYTES = 8 << 20
+_BREAKS = re.compile("[\u0085\u2028\u2029]")  # none to JSON, but to many readers of lines
+
+
+class _Counted:
+    """A binary file that knows its size and checksum; of a rehearsal, that is all there is."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file: BinaryIO | None = path.open("xb") if path else None
+        self._sha256 = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written so far, in hex."""
+        return self._sha256.hexdigest()
+
+    def write(self, data: Any) -> int:
+        """Writes a whole buffer; its length in bytes."""
+        self._sha256.update(data)
+        size = memoryview(data).nbytes
+        self.size += size
+        if self._file is not None:
+            self._file.write(data)
+        return size
+
+    def flush(self) -> None:
+        """What is on its way reaches the disk when the file is closed."""
+
+    def close(self) -> None:
+        """Puts everything on the disk."""
+        if self._file is not None and not self.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self.closed = True
+
+    def abandon(self) -> None:
+        """Lets go of the file; what is still written goes nowhere."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+
+class _Lines:
+    """A JSON object on each line."""
+
+    def __init__(self, file: _Counted) -> None:
+        self._file = file
+
+    def add(self, example: Mapping[str, Any], line: bytes) -> None:  # noqa: ARG002 (columns need it)
+        self._file.write(line)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Columns:
+    """Parquet, a row group for each thousand examples or 8 MB."""
+
+    def __init__(self, file: _Counted, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq  # most exports are lines
+
+        self._file = file
+        self._schema = schema
+        self._writer = pq.ParquetWriter(file, schema, compression="zstd")
+        self._waiting: list[Mapping[str, Any]] = []
+        self._bytes = 0
+
+    def add(self, example: Mapping[str, Any], line: bytes) -> None:
+        self._waiting.append(example)
+        self._bytes += len(line)
+        if len(self._waiting) == _BATCH_ROWS or self._bytes > _BATCH_BYTES:
+            self._write()
+
+    def close(self) -> None:
+        self._write()
+        self._writer.close()
+        self._file.close()
+
+    def _write(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_pylist(self._waiting, schema=self._schema))
+        self._waiting, self._bytes = [], 0
+
+
+class Stage:
+    """Files on their way: written beside their place, and put there at the end."""
+
+    def __init__(self, target: Target, schema: pa.Schema, directory: Path | None) -> None:
+        self._target = target
+        self._directory = directory
+        self._files = {
+            split: _Counted(directory / name if directory else None)
+            for split, name in target.files.items()
+        }
+        self._sinks = {split: self._sink(file, schema) for split, file in self._files.items()}
+        self._examples = dict.fromkeys(self._files, 0)
+        self._all = hashlib.sha256()
+
+    def add(self, split: str, example: Mapping[str, Any]) -> None:
+        """One more example for this split's file."""
+        line = _as_line(example)
+        with _saving(self._target):
+            self._sinks[split].add(example, line)
+        self._all.update(line)
+        self._examples[split] += 1
+
+    def finish(self) -> tuple[list[ExportedFile], str]:
+        """Closes the files: what each one is, and the SHA-256 of all lines in their order."""
+        with _saving(self._target):
+            for sink in self._sinks.values():
+                sink.close()
+        files = [
+            ExportedFile(
+                name=self._target.files[split],
+                examples=self._examples[split],
+                bytes=file.size,
+                sha256=file.sha256,
+            )
+            for split, file in self._files.items()
+        ]
+        return files, self._all.hexdigest()
+
+    def abandon(self) -> None:
+        """Lets go of files that are not finished."""
+        for split, sink in self._sinks.items():
+            self._files[split].abandon()
+            sink.close()
+
+    def publish(self, manifest: str) -> None:
+        """Puts the files in their place, the manifest last: where it is, all of them are."""
+        if self._directory is None:
+            return
+        with _saving(self._target):
+            name, place = self._target.manifest, self._target.directory
+            (self._directory / name).write_text(manifest, encoding="utf-8")
+            place.mkdir(parents=True, exist_ok=True)
+            for old in (name, *self._target.outdated):
+                (place / old).unlink(missing_ok=True)
+            for new in (*self._target.files.values(), name):
+                (self._directory / new).replace(place / new)
+
+    def _sink(self, file: _Counted, schema: pa.Schema) -> _Lines | _Columns:
+        lines = self._target.file_type is ExportFileType.JSONL
+        return _Lines(file) if lines else _Columns(file, schema)
+
+
+@contextmanager
+def staged(target: Target, schema: pa.Schema, *, dry_run: bool) -> Iterator[Stage]:
+    """A stage; whatever ends the block, nothing but published files is left behind.
+
+    Raises:
+        StorageError: the files cannot be written.
+    """
+    with ExitStack() as stack:
+        directory = None
+        with _saving(target):
+            if not dry_run:
+                place = target.directory.absolute()
+                there = next(p for p in (place, *place.parents) if p.is_dir())
+                made = tempfile.TemporaryDirectory(dir=there, prefix=".export-")
+                directory = Path(stack.enter_context(made))
+            stage = Stage(target, schema, directory)
+        stack.callback(stage.abandon)
+        yield stage
+
+
+@contextmanager
+def _saving(target: Target) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = os.fspath(target.directory)
+        raise StorageError(f"the export to {place!r} cannot be written: {error}") from error
+
+
+def _as_line(example: Mapping[str, Any]) -> bytes:
+    """The example as one line of JSON, members sorted, UTF-8."""
+    text = json.dumps(example, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    return (_BREAKS.sub(_escaped, text) + "\n").encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
