@@ -1,0 +1,183 @@
+"""One pass over a store, while no other is under way, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lance_memory.curate import (
+    Bounds,
+    ConsolidateOptions,
+    ConsolidationPlan,
+    Execution,
+    Guard,
+    Transform,
+)
+from lance_memory.dream.lock import held, is_held
+from lance_memory.dream.results import DreamOutcome, DreamResult, Running, failure, success
+from lance_memory.dream.state import Passes, State
+from lance_memory.errors import LanceMemoryError
+from lance_memory.record.filters import Filter, Where
+from lance_memory.store import MemoryStore
+
+__all__ = ["OnePass", "about"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnePass:
+    """What every pass of a dreamer is asked to do; see `Dreamer`."""
+
+    store: MemoryStore
+    options: ConsolidateOptions | None
+    transform: Transform
+    execution: Execution
+    guard: Guard | None
+    bounds: Bounds
+    where: Where
+    about: str
+
+    @property
+    def file(self) -> Path:
+        """Where passes leave their status."""
+        return Path(self.store.uri) / "dream.json"
+
+    @property
+    def lock(self) -> Path:
+        """What is locked while a pass is under way."""
+        return Path(self.store.uri) / "dream.lock"
+
+    def before(self) -> Passes:
+        """The passes before the next one."""
+        return State.read(self.file).about(self.about)
+
+    def under_way(self) -> tuple[Running | None, Running | None]:
+        """The pass that runs in the store, and else the one that was killed."""
+        running = State.read(self.file).running
+        if running is None or is_held(self.lock) is not False:
+            return running, None
+        again = State.read(self.file).running  # it may have ended between the two looks
+        return (None, running) if again == running else (again, None)
+
+    def dry(self, trigger: str, stop: threading.Event, *, at: datetime) -> DreamResult:
+        """What a pass would do; another one may be under way."""
+        start = time.monotonic()
+        plan = self._plan(trigger, stop)
+        return success(
+            plan,
+            at=at,
+            version=plan.version,
+            outcome=DreamOutcome.PLANNED,
+            seconds=time.monotonic() - start,
+        )
+
+    def alone(
+        self,
+        trigger: str,
+        stop: threading.Event,
+        *,
+        at: datetime,
+        after: Passes | None = None,
+    ) -> DreamResult:
+        """A pass, unless another one is under way.
+
+        Args:
+            trigger: why.
+            stop: ends it.
+            at: the moment it begins.
+            after: the passes that made it due; where another one came meanwhile, it is not.
+
+        Raises:
+            StorageError: the store's directory cannot be written to.
+        """
+        with held(self.lock) as alone:
+            state = State.read(self.file)
+            before = state.about(self.about)
+            if not alone or before != (after or before):
+                return self._busy(state.running, at)
+            running = Running(
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                since=at,
+                trigger=trigger,
+                about=self.about,
+            )
+            replace(state, running=running).write(self.file)
+            result = DreamResult(outcome=DreamOutcome.STOPPED, at=at, trigger=trigger)
+            try:
+                result = self._made(trigger, stop, at)
+            except Exception as error:
+                result = failure(error, at=at, trigger=trigger)
+                raise
+            finally:
+                passes = before.then(result, rows=self.bounds.rows)
+                state.having(self.about, passes).write(self.file)
+            return result
+
+    def _busy(self, running: Running | None, at: datetime) -> DreamResult:
+        return DreamResult(
+            outcome=DreamOutcome.BUSY,
+            at=at,
+            version=self.store.version,
+            reason=f"another pass is under way: {running or 'it begins or ends just now'}",
+        )
+
+    def _made(self, trigger: str, stop: threading.Event, at: datetime) -> DreamResult:
+        start = time.monotonic()
+        try:
+            plan = self._plan(trigger, stop)
+            write = self.store.apply(plan, reason=trigger)
+        except LanceMemoryError as error:
+            return failure(
+                error,
+                at=at,
+                trigger=trigger,
+                version=self.store.version,
+                seconds=time.monotonic() - start,
+            )
+        return success(
+            plan,
+            at=at,
+            version=write.version,
+            outcome=DreamOutcome.CONSOLIDATED if plan.accepted else DreamOutcome.NOTHING,
+            seconds=time.monotonic() - start,
+        )
+
+    def _plan(self, trigger: str, stop: threading.Event) -> ConsolidationPlan:
+        return self.store.consolidate(
+            self.options,
+            self.transform,
+            execution=self.execution,
+            guard=self.guard,
+            bounds=self.bounds,
+            stop=stop,
+            trigger=trigger,
+            dry_run=True,
+            **self.where,
+        )
+
+
+def about(store: MemoryStore, where: Where) -> str:
+    """The memories that passes are about, as one text: the branch, and what they are filtered by.
+
+    Raises:
+        InvalidInputError: the filter makes no sense.
+    """
+    Filter.of(where, within=store.scope)
+    given: dict[str, Any] = {**store.scope.given(), **where}
+    told = [f"{name}={_one(value)}" for name, value in sorted(given.items())]
+    return " ".join([store.branch_name, *told])
+
+
+def _one(value: Any) -> str:
+    """A filter's value, the same for the same filter."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Collection):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return json.dumps(sorted(map(str, value)), ensure_ascii=False)
