@@ -19,8 +19,10 @@ __all__ = [
     "NotFoundError",
     "RejectedError",
     "ScopeError",
+    "StoppedError",
     "StorageError",
     "StoreFormatError",
+    "TransformError",
 ]
 
 
@@ -83,6 +85,14 @@ class StorageError(LanceMemoryError, OSError):
 
 class EmbeddingError(LanceMemoryError, RuntimeError):
     """An embedder failed, or gave vectors of the wrong number, length or value."""
+
+
+class TransformError(LanceMemoryError, RuntimeError):
+    """A transform failed on a cluster, or what answers for it did not. Nothing was written."""
+
+
+class StoppedError(LanceMemoryError, RuntimeError):
+    """A pass ended early because its `stop` event was set. Nothing was written."""
 
 
 class MissingExtraError(LanceMemoryError, ImportError):

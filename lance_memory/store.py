@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,12 +15,18 @@ from numpy.typing import NDArray
 
 from lance_memory import curate
 from lance_memory.curate import (
+    Bounds,
     ConsolidateOptions,
     ConsolidationPlan,
     ConsolidationResult,
     Derived,
+    Execution,
+    Guard,
+    Pass,
+    Search,
+    Surroundings,
     Transform,
-    keep_distinct,
+    extractive,
     retirement,
     reversal,
     supersession,
@@ -44,9 +51,10 @@ from lance_memory.ingest import (
     embedded,
     replacement,
 )
+from lance_memory.record.decay import Decay
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
-from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import (
     AddManyResult,
     AddResult,
@@ -56,6 +64,7 @@ from lance_memory.record.results import (
 )
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.record.values import text_value
+from lance_memory.search import Mode, Page, Query
 from lance_memory.storage import (
     Audit,
     ChangeSet,
@@ -71,11 +80,23 @@ from lance_memory.storage import (
     undo,
     upkeep,
 )
+from lance_memory.usage import (
+    Asked,
+    Chosen,
+    QueryLog,
+    QueryRecording,
+    RetirePlan,
+    check,
+    faded_away,
+    fading,
+)
 from lance_memory.view import MemoryView
 
 __all__ = ["MemoryStore"]
 
 Refs = str | Iterable[str]
+
+_GUARD = Guard()
 
 
 class MemoryStore(MemoryView):
@@ -86,8 +107,16 @@ class MemoryStore(MemoryView):
     changed meanwhile raises `ConflictError` and writes nothing.
     """
 
-    def __init__(self, table: Table, *, embedder: Embedder, clock: Clock, author: str = "") -> None:
-        super().__init__(table, embedder=embedder, clock=clock)
+    def __init__(
+        self,
+        table: Table,
+        *,
+        embedder: Embedder,
+        clock: Clock,
+        author: str = "",
+        queries: QueryLog | None = None,
+    ) -> None:
+        super().__init__(table, embedder=embedder, clock=clock, queries=queries)
         self._author = author
         self._known_contents = KnownContents()
 
@@ -102,6 +131,7 @@ class MemoryStore(MemoryView):
         branch: str = "main",
         author: str = "",
         storage_options: Mapping[str, str] | None = None,
+        record_queries: bool | QueryRecording = False,
     ) -> MemoryStore:
         """Open the store in the directory `path`, or make one.
 
@@ -113,6 +143,9 @@ class MemoryStore(MemoryView):
             branch: the line of versions to work on.
             author: who writes through this handle; `log` shows it.
             storage_options: the object store's, as Lance takes them.
+            record_queries: write down which memories answered each search, redacted, beside the
+                memories (see `QueryRecording`); `queries`, `usage` and `Decay` read it. A search
+                does not wait for it, and makes no version.
 
         Raises:
             NotFoundError: there is no store, and `create` is off; or no such branch.
@@ -132,6 +165,7 @@ class MemoryStore(MemoryView):
             embedder=fitting(table.format, chosen, where=uri),
             clock=clock,
             author=text_value("author", author),
+            queries=QueryLog.of(table, recording=QueryRecording.of(record_queries=record_queries)),
         )
 
     # -- add ------------------------------------------------------------------------------
@@ -289,13 +323,48 @@ class MemoryStore(MemoryView):
 
         return self._write(plan)
 
+    @overload
     def retire(
-        self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
-    ) -> WriteResult:
+        self,
+        refs: None = ...,
+        *,
+        below: float,
+        decay: Decay,
+        dry_run: Literal[True],
+        **where: Unpack[Where],
+    ) -> RetirePlan: ...
+
+    @overload
+    def retire(
+        self,
+        refs: Refs | RetirePlan | None = ...,
+        *,
+        below: float | None = ...,
+        decay: Decay | None = ...,
+        dry_run: Literal[False] = ...,
+        reason: str = ...,
+        **where: Unpack[Where],
+    ) -> WriteResult: ...
+
+    def retire(
+        self,
+        refs: Refs | RetirePlan | None = None,
+        *,
+        below: float | None = None,
+        decay: Decay | None = None,
+        dry_run: bool = False,
+        reason: str = "",
+        **where: Unpack[Where],
+    ) -> RetirePlan | WriteResult:
         """Hide memories without a successor. `unretire` brings them back.
 
         Args:
-            refs: ids, keys or unambiguous beginnings of ids; or give a filter with a scope.
+            refs: ids, keys or unambiguous beginnings of ids, or a plan of a dry run; or give a
+                filter with a scope.
+            below: of those that pass the filter only the visible ones that are weaker than this,
+                0..1, and not evergreen. Each gets its strength as its reason.
+            decay: how strength fades; recorded queries count as its use.
+            dry_run: with `below`, only plan.
             reason: kept with each memory, and shown by `log`.
             where: see `Where`; visible memories by default.
 
@@ -303,8 +372,10 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             InvalidInputError: both names and a filter, or a filter that makes no sense.
             ScopeError: a filter without any scope.
-            ConflictError: one of them is superseded.
+            ConflictError: one of them is superseded, or was changed since the plan was made.
         """
+        if below is not None or decay is not None or dry_run or isinstance(refs, RetirePlan):
+            return self._faded(refs, below, decay, where, dry_run=dry_run, reason=reason)
         refs = _kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
@@ -355,6 +426,11 @@ class MemoryStore(MemoryView):
         options: ConsolidateOptions | None = ...,
         transform: Transform = ...,
         *,
+        execution: Execution | None = ...,
+        guard: Guard | None = ...,
+        bounds: Bounds | None = ...,
+        stop: threading.Event | None = ...,
+        trigger: str = ...,
         dry_run: Literal[True],
         **where: Unpack[Where],
     ) -> ConsolidationPlan: ...
@@ -365,6 +441,11 @@ class MemoryStore(MemoryView):
         options: ConsolidateOptions | None = ...,
         transform: Transform = ...,
         *,
+        execution: Execution | None = ...,
+        guard: Guard | None = ...,
+        bounds: Bounds | None = ...,
+        stop: threading.Event | None = ...,
+        trigger: str = ...,
         dry_run: Literal[False] = ...,
         reason: str = ...,
         **where: Unpack[Where],
@@ -373,8 +454,13 @@ class MemoryStore(MemoryView):
     def consolidate(
         self,
         options: ConsolidateOptions | None = None,
-        transform: Transform = keep_distinct,
+        transform: Transform = extractive,
         *,
+        execution: Execution | None = None,
+        guard: Guard | None = _GUARD,
+        bounds: Bounds | None = None,
+        stop: threading.Event | None = None,
+        trigger: str = "",
         dry_run: bool = False,
         reason: str = "",
         **where: Unpack[Where],
@@ -383,28 +469,43 @@ class MemoryStore(MemoryView):
 
         Args:
             options: how to cluster, and what to refuse.
-            transform: makes one memory of a cluster; by default `keep_distinct`. It may take
+            transform: makes one memory of a cluster; by default `extractive`. It may take
                 its time: rows that are added meanwhile are not touched.
+            execution: how the transform is called, and what a failure means for the others.
+            guard: how much recall the pass may cost; None: it is not measured.
+            bounds: where the pass ends, whatever is left to do.
+            stop: set it from another thread, and the pass ends without a write.
+            trigger: why a pass is made that nobody asked for; the manifest keeps it.
             dry_run: only plan. `apply` commits exactly the plan that this returns.
             reason: shown by `log`.
             where: which memories to consider, see `Where`; visible ones by default.
 
         Raises:
             ConflictError: a source was changed while the transform ran; nothing was written.
+            TransformError: a cluster failed, and all or nothing was asked for.
+            StoppedError: `stop` was set; nothing was written.
             EmbeddingError: the embedder failed on a derived text.
+            StorageError: the store cannot be written to; the guard needs that of a dry run too.
         """
-        if options is not None and not isinstance(options, ConsolidateOptions):
-            raise InvalidInputError(
-                f"options is {options!r}; it takes ConsolidateOptions (a transform goes into "
-                "transform=)"
-            )
-        snapshot = self._snapshot()
-        plan = curate.plan_consolidation(
-            snapshot,
-            self._predicate(where),
+        asked = Pass(
             options=options or ConsolidateOptions(),
             transform=transform,
-            embed=self._embed,
+            execution=execution or Execution(),
+            guard=guard,
+            bounds=bounds or Bounds(),
+            stop=stop or threading.Event(),
+            trigger=text_value("trigger", trigger),
+        )
+        plan = curate.plan_consolidation(
+            self._snapshot(),
+            self._predicate(where),
+            asked,
+            Surroundings(
+                embed=self._embed,
+                search=self._searching,
+                trial=self._table.trial,
+                answered=self._answered,
+            ),
             now=self._moment(),
         )
         if dry_run:
@@ -416,8 +517,10 @@ class MemoryStore(MemoryView):
 
         Raises:
             ConflictError: a source has been changed or deleted since; nothing was written.
+            TransformError: a cluster failed, and all or nothing was asked for.
             ScopeError: the plan reaches outside this handle's scope.
         """
+        plan.refuse_failures()
 
         def planned(snapshot: Snapshot) -> ChangeSet:
             manifest = plan.manifest()
@@ -427,6 +530,32 @@ class MemoryStore(MemoryView):
             return change
 
         return self._write(planned)
+
+    # -- queries --------------------------------------------------------------------------
+
+    @property
+    def query_log(self) -> QueryLog:
+        """Where searches are recorded: `flush` and `close` it, and look at its `status`."""
+        return self._queries
+
+    def forget_queries(self, **asked: Unpack[Asked]) -> int:
+        """Remove recorded queries, of this scope, from the files too; how many.
+
+        What another process has not written yet it may write later.
+
+        Args:
+            asked: see `Asked`; nothing means every query that was kept to this handle's scope.
+
+        Raises:
+            InvalidInputError: a filter makes no sense.
+            ScopeError: it names another scope than the handle's.
+            ConflictError: another process's upkeep of the log takes too long.
+
+        Danger: they cannot be brought back.
+        """
+        chosen = Chosen.of(asked, within=self._scope)
+        self._queries.flush()
+        return self._queries.forget(chosen)
 
     # -- versions -------------------------------------------------------------------------
 
@@ -517,7 +646,7 @@ class MemoryStore(MemoryView):
         """
         self._whole_store("branching")
         number = self._snapshot(version).version
-        return self._on(history.create_branch(self._table, name, number))
+        return self._on(history.create_branch(self._table, name, number), queries=self._queries)
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch and the versions that only it has.
@@ -637,8 +766,14 @@ class MemoryStore(MemoryView):
     def _take_in(self, batch: Batch, now: datetime) -> Taken:
         return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
 
-    def _on(self, table: Table) -> MemoryStore:
-        return MemoryStore(table, embedder=self._embedder, clock=self._clock, author=self._author)
+    def _on(self, table: Table, *, queries: QueryLog | None = None) -> MemoryStore:
+        return MemoryStore(
+            table,
+            embedder=self._embedder,
+            clock=self._clock,
+            author=self._author,
+            queries=queries,
+        )
 
     def _embedding_of(self, content: str) -> NDArray[np.float32]:
         """The vector of one text that is going to be a memory's."""
@@ -710,13 +845,77 @@ class MemoryStore(MemoryView):
             if where:
                 raise InvalidInputError("give either memories by name or a filter, not both")
             return self._rows(refs, snapshot)
+        predicate = self._of_a_scope(where).predicate(self._moment())
+        return snapshot.scan(predicate, columns=snapshot.schema.names)
+
+    def _of_a_scope(self, where: Where) -> Filter:
         chosen = Filter.of(where, within=self._scope)
         if not chosen.scope:
             raise ScopeError(
                 "a filter without a scope would reach every tenant and user; "
                 "name at least one of: " + ", ".join(SCOPE_LEVELS)
             )
-        return snapshot.scan(chosen.predicate(self._moment()), columns=snapshot.schema.names)
+        return chosen
+
+    def _faded(
+        self,
+        refs: Refs | RetirePlan | None,
+        below: float | None,
+        decay: Decay | None,
+        where: Where,
+        *,
+        dry_run: bool,
+        reason: str,
+    ) -> RetirePlan | WriteResult:
+        """What `retire` does by strength: plan, or plan and write, or write what was planned."""
+        if isinstance(refs, RetirePlan):
+            if where or dry_run or below is not None or decay is not None:
+                raise InvalidInputError("a plan says all that is retired; give it alone")
+            return self._write(lambda present: self._fade(present, refs, reason))
+        if refs is not None or below is None or decay is None or "states" in where:
+            raise InvalidInputError(
+                "retiring by strength takes below= and decay=, and a filter of visible memories; "
+                "no names, and no states (dry_run and decay go with below)"
+            )
+        check(below, decay)
+        chosen = self._of_a_scope(where)
+        self._queries.flush()
+        uses = self._uses(decay)
+
+        def plan(snapshot: Snapshot) -> RetirePlan:
+            moment = self._moment()
+            predicate = chosen.predicate(moment)
+            return fading(snapshot, predicate, below=below, decay=decay, uses=uses, moment=moment)
+
+        if dry_run:
+            return plan(self._snapshot())
+        return self._write(lambda present: self._fade(present, plan(present), reason))
+
+    def _fade(self, snapshot: Snapshot, plan: RetirePlan, reason: str) -> ChangeSet:
+        audit = self._audit("retire", reason or plan.reason, manifest=plan.manifest())
+        change = faded_away(snapshot, plan, audit=audit, remark=reason)
+        self._refuse_outside(change)
+        return change
+
+    def _searching(self, snapshot: Snapshot) -> Search:
+        """Searches a version as `search_many` does, within this handle's scope; gives ids."""
+
+        def search(scope: Scope, questions: Sequence[str], k: int) -> list[list[str]]:
+            dimension = self._table.format.dimension
+            asked = Query.many(questions, vectors=None, mode=Mode.HYBRID, dimension=dimension)
+            chosen = Filter(scope=self._scope.narrowed(**scope.given()))
+            page = Page.of(k=k, offset=0, where=chosen, ranking=None)
+            return [
+                [hit.memory.id for hit in answer.hits]
+                for answer in self._run(snapshot, asked, page)
+            ]
+
+        return search
+
+    def _answered(self, ids: Sequence[str]) -> Iterable[tuple[str, Sequence[str]]]:
+        """The recorded questions that these memories answered, newest first."""
+        self._queries.flush()
+        return self._queries.answered(ids, within=self._scope)
 
     def _refuse_outside(self, change: ChangeSet) -> None:
         outside = [scope for scope in change.scopes() if not self._scope.holds(scope)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from lance_memory.curate.export import ExportManifest, ExportOptions, Source, export
+from lance_memory.curate.transform import Transform
 from lance_memory.embed import Embedder, checked
 from lance_memory.errors import (
     EmbeddingError,
@@ -27,10 +30,11 @@ from lance_memory.errors import (
 from lance_memory.index.health import IndexInfo, IndexRecall, inspect, measure_recall
 from lance_memory.record import filters, lineage
 from lance_memory.record.compare import COLUMNS, differing
+from lance_memory.record.decay import Decay, Uses
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.query import check_select
-from lance_memory.record.results import Change, Diff, Related, SearchResult, Stats
+from lance_memory.record.results import Change, Diff, Lineage, Related, SearchResult, Stats
 from lance_memory.record.rows import EMBEDDING, to_memories
 from lance_memory.record.times import Clock, utc
 from lance_memory.record.values import text_value
@@ -45,6 +49,7 @@ from lance_memory.storage import (
     indices,
     row_named,
 )
+from lance_memory.usage import Asked, Chosen, QueryLog, RecordedQuery, Usage, measured
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +76,7 @@ class MemoryView:
         pinned: Snapshot | None = None,
         moment: datetime | None = None,
         actors: KnownActors | None = None,
+        queries: QueryLog | None = None,
     ) -> None:
         self._table = table
         self._embedder = embedder
@@ -79,6 +85,7 @@ class MemoryView:
         self._pinned = pinned
         self._fixed_moment = moment
         self._actors = actors or KnownActors()
+        self._queries = queries or QueryLog.of(table)
 
     # -- what this is ---------------------------------------------------------------------
 
@@ -207,7 +214,8 @@ class MemoryView:
         snapshot = self._snapshot()
         start = self._row(ref, snapshot)["id"][0].as_py()
         columns = ["id", lineage.SUPERSEDED_BY, "relationships"]
-        graph = lineage.edges(snapshot.scan(self._boundary(), columns=columns))
+        rows = snapshot.scan(self._boundary(), columns=columns)
+        graph = lineage.edges_near(rows, start, depth=depth)
         steps = lineage.walk(graph, start, relation=relation, depth=depth)
         rows = snapshot.by_ids([step.id for step in steps])
         found = {m.id: m for m in to_memories(rows) if self._scope.holds(m.scope)}
@@ -221,6 +229,36 @@ class MemoryView:
             for step in steps
             if step.id in found
         ]
+
+    def lineage(self, ref: str, *, depth: int = 10) -> Lineage:
+        """What took a memory's place and what it was made from, as trees over the generations.
+
+        Follows "consolidates", "updates" and "superseded_by"; `related` follows the others too.
+
+        Args:
+            ref: as for `get`.
+            depth: generations at most in each direction, 1..100.
+
+        Returns:
+            Memories in whatever state, of this scope alone, without their embeddings.
+
+        Raises:
+            NotFoundError, AmbiguousError: as for `get`.
+            InvalidInputError: `depth` is not within 1..100.
+        """
+        if not 1 <= depth <= lineage.DEEPEST:
+            raise InvalidInputError(
+                f"depth={depth}; a lineage shows 1 to {lineage.DEEPEST} generations each way"
+            )
+        snapshot = self._snapshot()
+        start = self._row(ref, snapshot)["id"][0].as_py()
+        columns = ["id", lineage.SUPERSEDED_BY, "relationships"]
+        rows = snapshot.scan(self._boundary(), columns=columns)
+        graph = lineage.edges_near(rows, start, depth=depth + 1)
+        ids = {start}.union(*((edge.start, edge.target) for edge in graph))
+        found = to_memories(snapshot.by_ids(sorted(ids)))
+        within = {m.id: m for m in found if self._scope.holds(m.scope)}
+        return lineage.lineage(graph, within, start, depth=depth)
 
     def search(
         self,
@@ -351,6 +389,50 @@ class MemoryView:
             )
         return self._table.lancedb(version=self._pinned.version if self._pinned else None)
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        options: ExportOptions | None = None,
+        *,
+        transform: Transform | None = None,
+        dry_run: bool = False,
+        **where: Unpack[Where],
+    ) -> ExportManifest:
+        """Write training data: examples made of the memories that pass, and a manifest of them.
+
+        Of a version or tag (`at`) it is the same bytes whenever and wherever it is made, given the
+        same parameters, a transform that is a function of its cluster, and, for Parquet, the same
+        release of pyarrow. The live store decides what has expired now; the manifest's `at` names
+        that moment, and `at(that moment)` makes the same export again.
+
+        Args:
+            path: a directory, which gets train.jsonl, with a split validation.jsonl, and
+                manifest.json; or a file, x.jsonl or x.parquet, which gets its manifest beside it
+                (x.jsonl.manifest.json).
+            options: how memories become examples; see `ExportOptions`.
+            transform: makes one text of each set of near-duplicates, for format "plain"; by
+                default, and where it fails, the best of them stays as it is.
+            dry_run: write nothing; the manifest is the same.
+            where: see `Where`. `min_quality` is asked of the examples: of a conversation's lowest
+                rated turn, of a pair's chosen answer.
+
+        Raises:
+            InvalidInputError: an option makes no sense, or something is at `path` already.
+            EmbeddingError: an evaluation text could not be embedded.
+            StorageError: the files cannot be written. Nothing is left of them.
+        """
+        source = Source(
+            snapshot=self._snapshot(),
+            filter=Filter.of(where, within=self._scope),
+            moment=self._moment(),
+            branch=self.branch_name,
+            embedding_model=self._table.format.embedding_model,
+            embed=self._embed,
+        )
+        return export(
+            source, path, options or ExportOptions(), transform=transform, dry_run=dry_run
+        )
+
     # -- versions -------------------------------------------------------------------------
 
     def at(self, when: int | str | datetime) -> MemoryView:
@@ -374,6 +456,7 @@ class MemoryView:
             pinned=pinned,
             moment=moment,
             actors=self._actors,
+            queries=self._queries.reading(),
         )
 
     def log(self, *, limit: int | None = None, upkeep: bool = False) -> builtins.list[LogEntry]:
@@ -445,6 +528,50 @@ class MemoryView:
             unindexed_rows=indices.unindexed_rows(snapshot),
         )
 
+    # -- use ------------------------------------------------------------------------------
+
+    def queries(
+        self, *, limit: int | None = None, **asked: Unpack[Asked]
+    ) -> builtins.list[RecordedQuery]:
+        """The recorded queries that were kept to this scope, newest first; see `record_queries`.
+
+        They are the whole store's, of every branch; a view has those before its moment. What other
+        processes have not written yet is not among them.
+
+        Args:
+            limit: at most as many.
+            asked: see `Asked`.
+
+        Raises:
+            InvalidInputError: `limit` is negative, or a filter makes no sense.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInputError(f"limit={limit}; it cannot be negative")
+        chosen = Chosen.of(asked, within=self._scope, until=self._fixed_moment)
+        self._queries.flush()
+        return self._queries.queries(chosen, limit=limit)
+
+    def usage(self, **where: Unpack[Where]) -> Usage:
+        """How often each memory answered a recorded query, and how often queries found something.
+
+        Args:
+            where: which memories to list, see `Where`; visible ones by default. The hit rate is
+                about the queries that were kept to the same scope; every query that this handle
+                may see counts as a recall.
+
+        Raises:
+            InvalidInputError: a filter makes no sense.
+        """
+        chosen = Filter.of(where, within=self._scope)
+        self._queries.flush()
+        return measured(
+            self._snapshot(),
+            chosen.predicate(self._moment()),
+            self._queries.rows(self._scope, until=self._fixed_moment),
+            scope=chosen.scope,
+            recording=self._queries.status,
+        )
+
     # -- the vector index -----------------------------------------------------------------
 
     def index(self) -> IndexInfo | None:
@@ -510,16 +637,39 @@ class MemoryView:
         ranking: Ranking | None,
         where: Where,
     ) -> builtins.list[SearchResult]:
-        snapshot = self._snapshot()
         chosen = Filter.of(where, within=self._scope)
+        page = Page.of(k=k, offset=offset, where=chosen, ranking=ranking)
+        results = self._run(self._snapshot(), queries, page)
+        if self._queries.records:
+            self._queries.record(
+                results,
+                texts=[query.text for query in queries],
+                scope=chosen.scope,
+                branch=self.branch_name,
+                at=self._moment(),
+                k=page.k,
+                offset=page.offset,
+            )
+        return results
+
+    def _run(
+        self, snapshot: Snapshot, queries: Sequence[Query], page: Page
+    ) -> builtins.list[SearchResult]:
         return run(
             snapshot,
             queries,
-            Page.of(k=k, offset=offset, where=chosen, ranking=ranking),
+            page,
             embed=partial(self._embed, queries=True),
             names=lambda scope: self._actors.names(snapshot, scope),
             moment=self._moment(),
+            uses=self._uses(page.ranking.decay),
         )
+
+    def _uses(self, decay: Decay | None) -> Uses:
+        """How often each memory was recalled, as far as decay asks and this handle may see."""
+        if decay is None or not decay.use:
+            return Uses()
+        return self._queries.uses(self._scope, until=self._fixed_moment)
 
     def _ordered_ids(self, snapshot: Snapshot, predicate: str | None) -> builtins.list[str]:
         rows = snapshot.scan(predicate, columns=["id", "event_at", "created_at"])

@@ -17,8 +17,11 @@ def test_every_example_of_the_readme_runs_as_printed(
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
     assert "neighbours" in printed
     assert "actors: Bo" in printed
     assert "allergic to hazelnuts" in printed
     assert "3 memories before, 2 after" in printed
+    assert "memories considered at version" in printed
+    assert "planned" in printed
+    assert "0 memories have faded" in printed

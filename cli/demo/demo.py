@@ -114,7 +114,7 @@ def recall_again(demo: Demo, before: set[str], after: set[str]) -> None:
     summary = next(word for word in "".join(answers).split() if _short(word, after - before))
     sources = before - after
     print("\nWhere did that summary come from? Its sources are hidden, not lost:")
-    lineage = demo.lmem("related", summary)
+    lineage = demo.lmem("lineage", summary)
     check(
         "its sources are superseded",
         holds=any(_names_one(line.split(), sources) for line in lineage.splitlines()),

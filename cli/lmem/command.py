@@ -36,6 +36,7 @@ class Call:
     def __init__(self, common: Common) -> None:
         self.common = common
         self.out = Output(common.format or Format.HUMAN)
+        self.recording = False
         self._store: MemoryStore | None = None
         self._past: MemoryView | None = None
         self._unmake: Callable[[], None] | None = None
@@ -104,7 +105,13 @@ class Call:
 
         path, author = self.common.store or "", self.common.author or ""
         try:
-            return MemoryStore.open(path, create=create, branch=self._branch, author=author)
+            return MemoryStore.open(
+                path,
+                create=create,
+                branch=self._branch,
+                author=author,
+                record_queries=self.recording,
+            )
         except NotFoundError:
             if self._branch == "main":
                 raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmem.clustering import Bounding, Clustering, Guarding, Transforming
 from lmem.command import Call, approved, command
 from lmem.files import read_plan, save_plan
 from lmem.options import Filters, Gate, Reasoned, Scoped, duration
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from lance_memory import ConsolidationPlan, MemoryStore, WriteResult
 
-__all__ = ["register"]
+__all__ = ["plan_document", "register"]
 
 Show = Annotated[int, typer.Option(metavar="N", min=0, help="Clusters to show at most.")]
 
@@ -27,18 +28,11 @@ def consolidate(
     scope: Scoped,
     filters: Filters,
     gate: Reasoned,
+    clustering: Clustering,
+    transforming: Transforming,
+    guarding: Guarding,
+    bounding: Bounding,
     *,
-    by: Annotated[str, typer.Option(help="similarity, session, run or window.")] = "similarity",
-    min_similarity: Annotated[float, typer.Option(help="Cosine to the centre, -1..1.")] = 0.85,
-    min_size: Annotated[int, typer.Option(help="Smaller clusters are left alone.")] = 2,
-    max_size: Annotated[int, typer.Option(help="Memories in one cluster at most.")] = 20,
-    window: Annotated[str, typer.Option(help="Length of a window, such as 12h.")] = "1d",
-    across: Annotated[
-        list[str] | None, typer.Option(help="Scope level a cluster may cross; repeatable.")
-    ] = None,
-    min_kept: Annotated[
-        float, typer.Option(help="Share of numbers and names that must be kept, 0..1.")
-    ] = 0.5,
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="FILE", help="Save the plan for apply.")
     ] = None,
@@ -48,19 +42,17 @@ def consolidate(
 
     One version for the whole pass; the sources are hidden, linked and kept.
     """
-    from lance_memory import ConsolidateOptions
-
-    options = ConsolidateOptions(
-        by=by,
-        min_similarity=min_similarity,
-        min_size=min_size,
-        max_size=max_size,
-        window=duration(window, "--window"),
-        across=tuple(across or ()),
-        min_kept=min_kept,
-    )
     store = call.open(scope)
-    found = store.consolidate(options, dry_run=True, **filters.where())
+    with transforming.opened() as transform:
+        found = store.consolidate(
+            clustering.options(),
+            transform,
+            execution=transforming.execution(),
+            guard=guarding.guard(),
+            bounds=bounding.bounds(),
+            dry_run=True,
+            **filters.where(),
+        )
     if plan:
         save_plan(plan, found.to_json())
         call.out.note(f"saved the plan to {plan}; `lmem apply {plan}` carries it out")
@@ -151,7 +143,7 @@ def _applied(
         agreed = approved(
             call,
             gate,
-            plan=_document(plan),
+            plan=plan_document(plan),
             human=lambda: call.draw.cluster_plan(plan, show=show),
             quiet=[plan.rows_saved],
             question=(
@@ -190,7 +182,7 @@ def _committed(store: MemoryStore, plan: ConsolidationPlan, reason: str) -> Writ
         ) from error
 
 
-def _document(plan: ConsolidationPlan) -> Any:
+def plan_document(plan: ConsolidationPlan) -> Any:
     """The plan as JSON values, for reading: without the derived memories' embeddings."""
     document = json.loads(plan.to_json())
     for cluster in document["clusters"]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from lmem import curate, index, reads, versions, writes
+from lmem import curate, dream, export, index, lineage, reads, usage, versions, writes
 from lmem.errors import report
 from lmem.options import Common
 from lmem.output import Format
@@ -63,7 +63,7 @@ def lmem(
         print(context.get_help())
 
 
-for group in (writes, reads, curate, versions, index):
+for group in (writes, reads, usage, lineage, curate, dream, export, versions, index):
     group.register(app)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lmem.options import Name, duration
 
 if TYPE_CHECKING:
-    from lance_memory import MemoryView, Ranking, Recency
+    from lance_memory import Decay, MemoryView, Ranking, Recency
 
 __all__ = ["Ranked"]
 
@@ -28,9 +29,20 @@ class Ranked:
     ] = None
     floor: Annotated[
         float | None,
-        typer.Option(help="What age leaves of a score at least, with --half-life; else 0.5."),
+        typer.Option(
+            help="What age leaves of a score at least, with --half-life (else 0.5) or --decay "
+            "(else 0)."
+        ),
     ] = None
     importance: Annotated[float, typer.Option(help="How much importance counts, 0..1.")] = 0.0
+    decay: Annotated[
+        Name,
+        typer.Option(
+            metavar="AGE",
+            help="Prefer what is strong: important, new, and recalled by recorded queries; "
+            "the half-life, 30d.",
+        ),
+    ] = None
     late: Annotated[
         bool, typer.Option("--late", help="Compare the first 50 again, token by token.")
     ] = False
@@ -44,6 +56,7 @@ class Ranked:
             neighbours=self.neighbours,
             recency=self._recency(),
             importance=self.importance,
+            decay=self._decay(),
             reranker=LateInteraction(view.embedder) if self.late else None,
         )
 
@@ -51,11 +64,24 @@ class Ranked:
         from lance_memory import Recency
 
         if self.half_life is None:
-            if self.floor is not None:
+            if self.floor is not None and self.decay is None:
                 raise typer.BadParameter("--floor says what --half-life leaves; give both")
             return None
-        age = duration(self.half_life, "--half-life")
-        if not age:
-            raise typer.BadParameter(f"--half-life {self.half_life!r} is no age; write 12h or 30d")
-        floor = {} if self.floor is None else {"floor": self.floor}
-        return Recency(half_life=age, **floor)
+        return Recency(half_life=_age("--half-life", self.half_life), **self._floor())
+
+    def _decay(self) -> Decay | None:
+        from lance_memory import Decay
+
+        if self.decay is None:
+            return None
+        return Decay(half_life=_age("--decay", self.decay), **self._floor())
+
+    def _floor(self) -> dict[str, Any]:
+        return {} if self.floor is None else {"floor": self.floor}
+
+
+def _age(name: str, text: str) -> timedelta:
+    age = duration(text, name)
+    if not age:
+        raise typer.BadParameter(f"{name} {text!r} is no age; write 12h or 30d")
+    return age

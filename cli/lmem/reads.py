@@ -12,6 +12,7 @@ from lmem.names import resolved
 from lmem.options import At, Filters, Scoped, text_given
 from lmem.output import plain
 from lmem.ranked import Ranked
+from lmem.usage import recorded
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -84,6 +85,14 @@ def search(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what the score is made from.")
     ] = False,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record",
+            envvar="LMEM_RECORD_QUERIES",
+            help="Write down, redacted, which memories answered; `lmem queries` lists it.",
+        ),
+    ] = False,
 ) -> None:
     """Recall by meaning, words, or both; best first.
 
@@ -91,6 +100,7 @@ def search(
     nothing of how near that is. --explain shows what does: the cosine, BM25 of the words, and what
     was added for neighbours, the named actor and the named date.
     """
+    call.recording = record
     view = call.view(scope, at.at)
     asked = text_given(query)
     ranking = ranked.ranking(view)
@@ -107,6 +117,8 @@ def search(
         ),
         quiet=[hit.memory.id for hit in result],
     )
+    if record:
+        recorded(call, view)
 
 
 def related(

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from lmem.columns import WIDEST, first_that_fit, that_fit
 from lmem.names import Names
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
         ClusterPlan,
         ConsolidationPlan,
         Diff,
+        Lineage,
+        LineageNode,
         LogEntry,
         Memory,
+        Recalled,
         Related,
         RollbackPlan,
         SearchResult,
@@ -38,6 +42,7 @@ __all__ = [
     "difference",
     "hits",
     "line",
+    "lineage",
     "log",
     "memories",
     "pairs",
@@ -51,6 +56,8 @@ __all__ = [
 _WIDE = 100
 _WIDEST_BESIDE = 12
 _NARROWEST_CONTENT = 24
+_NARROWEST_LEAF = 30
+_INDENT = 4  # of a tree, for each level
 _OF_CONTENT = frozenset({"content", "content_hash", "embedding"})
 
 
@@ -122,6 +129,15 @@ def related(found: Sequence[Related], names: Names) -> RenderableType:
     return Group(*parts)
 
 
+def lineage(found: Lineage, names: Names, *, width: int) -> RenderableType:
+    """A tree with a line for each memory; as many levels as there is room for."""
+    tree = Tree(Text(_leaf(found.memory, names), style="bold", no_wrap=True, overflow="ellipsis"))
+    levels = max(1, (width - _NARROWEST_LEAF) // _INDENT)
+    for arrow, nodes in (("↑", found.successors), ("↓", found.sources)):
+        _hang(tree, nodes, arrow, names, levels)
+    return tree
+
+
 def rows(columns: Sequence[str], values: Iterable[Sequence[Any]], *, width: int) -> Shown:
     """Any table, and how many of its columns did not fit."""
     names = [*map(clean, columns)]
@@ -189,7 +205,7 @@ def undo_plan(
 
 
 def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
-    """What would replace what."""
+    """What would replace what, what it would cost, and what is left alone and why."""
     accepted, skipped = plan.accepted, plan.skipped
     head = (
         f"{count(plan.selected)} considered at version {plan.version}: "
@@ -197,6 +213,10 @@ def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
         f"{count(plan.rows_saved, 'row', 'rows')} saved"
     )
     parts: list[RenderableType] = [line(head)]
+    if plan.recalled:
+        parts.append(line(_recall(plan.recalled)))
+    if plan.cut:
+        parts.append(line(f"not all clusters were looked at: {plan.cut}"))
     for number, cluster in enumerate(plan.clusters[:show], start=1):
         parts += _cluster(number, cluster)
     return Group(*parts, *_more(len(plan.clusters), show, "clusters"))
@@ -228,14 +248,40 @@ def _cluster(number: int, cluster: ClusterPlan) -> Iterable[RenderableType]:
     for content in cluster.contents:
         yield _indented(f"- {_flat(content)}")
     successor = _flat(str(cluster.derived["content"])) if cluster.derived else ""
-    outcome = f"=> {successor}" if successor else f"skipped: {cluster.reason}"
+    outcome = f"=> {successor}" if successor else f"left alone: {cluster.reason}"
     yield Padding(Text(outcome, style="green" if successor else "yellow"), (0, 0, 0, 2))
+    if cluster.dropped:
+        yield _indented(f"dropped: {clean(', '.join(cluster.dropped))}", style="yellow")
+    if cluster.recalled and cluster.recalled.before != cluster.recalled.after:
+        yield _indented(_recall(cluster.recalled))
+
+
+def _recall(found: Recalled) -> str:
+    return (
+        f"recall: of {count(found.probes, 'probe', 'probes')}, {found.before} find a source now, "
+        f"and {found.after} would find it or its successor"
+    )
 
 
 def _block(head: str, content: str) -> Iterable[RenderableType]:
     """A line about a memory, and its text below."""
     yield Text(head, style="bold")
     yield _indented(_flat(content))
+
+
+def _hang(tree: Tree, nodes: Iterable[LineageNode], arrow: str, names: Names, levels: int) -> None:
+    for node in nodes:
+        relation = "" if node.relation == "consolidates" else f"{_flat(node.relation)}  "
+        what = f"{names(node.memory)}  (see above)" if node.repeated else _leaf(node.memory, names)
+        branch = tree.add(_one_line(f"{arrow} {relation}{what}"))
+        if levels > 1:
+            _hang(branch, node.nodes, arrow, names, levels - 1)
+        if node.more or (node.nodes and levels == 1):
+            branch.add(_one_line("... (--depth N)" if node.more else "... (--format json)"))
+
+
+def _leaf(m: Memory, names: Names) -> str:
+    return f"{names(m)}  {m.state}  {_day(m.happened_at)}  {_flat(m.content)}"
 
 
 def _indented(text: str, style: str = "") -> RenderableType:

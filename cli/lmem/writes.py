@@ -12,6 +12,7 @@ from lmem.command import Call, approved, command
 from lmem.files import InputFormat, read_batch, rejected_in
 from lmem.names import resolved
 from lmem.options import Filters, Given, Reason, Reasoned, Scoped, text_given
+from lmem.usage import Fading, faded
 from lmem.zones import in_utc
 
 if TYPE_CHECKING:
@@ -169,10 +170,26 @@ def unretire(call: Call, refs: Refs, scope: Scoped, reason: Reason) -> None:
 
 
 def retire(
-    call: Call, scope: Scoped, filters: Filters, gate: Reasoned, *, refs: SomeRefs = None
+    call: Call,
+    scope: Scoped,
+    filters: Filters,
+    gate: Reasoned,
+    *,
+    fading: Fading,
+    refs: SomeRefs = None,
 ) -> None:
-    """Hide memories without a successor; unretire brings them back."""
-    store = call.open(scope)
+    """Hide memories without a successor; unretire brings them back.
+
+    With --below those that have faded: `lmem retire --user ann --below 0.1 --half-life 30d`.
+    """
+    store, decay = call.open(scope), fading.decay()
+    if decay is not None and fading.below is not None:
+        if refs:
+            raise typer.BadParameter("give either memories by name or --below, not both")
+        done = faded(call, store, filters, below=fading.below, decay=decay, gate=gate)
+        if done is not None:
+            _written(call, done)
+        return
     _removed(call, store, _chosen(store, refs, filters), gate, "retire")
 
 

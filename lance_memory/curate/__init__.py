@@ -1,23 +1,56 @@
-"""Consolidation: select → cluster → transform → sink."""
+"""One engine: select → cluster → transform → sink. A sink writes back, or exports."""
 
-from lance_memory.curate.consolidate import change_set, plan_consolidation
+from lance_memory.curate.command import CommandTransform
+from lance_memory.curate.consolidate import Pass, Surroundings, change_set, plan_consolidation
+from lance_memory.curate.execute import Execution, OnFailure
+from lance_memory.curate.guard import Guard, Search
 from lance_memory.curate.lifecycle import retirement, reversal, supersession
-from lance_memory.curate.options import ClusterBy, ConsolidateOptions
-from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan, ConsolidationResult
-from lance_memory.curate.transform import Derived, Transform, keep_distinct
+
+from lance_memory.curate.llm import LLMTransform
+from lance_memory.curate.named import transform_named
+from lance_memory.curate.options import Bounds, ClusterBy, ClusterMethod, ConsolidateOptions
+from lance_memory.curate.plan import (
+    ClusterPlan,
+    ConsolidationPlan,
+    ConsolidationResult,
+    Recalled,
+)
+from lance_memory.curate.transform import (
+    BatchTransform,
+    Derived,
+    Transform,
+    extractive,
+    latest,
+    merge_lines,
+)
 
 __all__ = [
+    "BatchTransform",
+    "Bounds",
     "ClusterBy",
+    "ClusterMethod",
     "ClusterPlan",
+    "CommandTransform",
     "ConsolidateOptions",
     "ConsolidationPlan",
     "ConsolidationResult",
     "Derived",
+    "Execution",
+    "Guard",
+    "LLMTransform",
+    "OnFailure",
+    "Pass",
+    "Recalled",
+    "Search",
+    "Surroundings",
     "Transform",
     "change_set",
-    "keep_distinct",
+    "extractive",
+    "latest",
+    "merge_lines",
     "plan_consolidation",
     "retirement",
     "reversal",
     "supersession",
+    "transform_named",
 ]

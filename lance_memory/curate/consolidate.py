@@ -1,74 +1,138 @@
-"""select → cluster → transform → sink: a pass is planned here, and committed as one change set."""
+"""The sink that writes back: a pass is planned here, and committed as one change set."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.curate import cluster as clustering
-from lance_memory.curate.facts import kept
-from lance_memory.curate.merge import successor_row
-from lance_memory.curate.options import ClusterBy, ConsolidateOptions
+from lance_memory.curate.execute import Execution, OnFailure, Outcome, outcomes
+from lance_memory.curate.facts import dropped
+from lance_memory.curate.guard import Answered, Guard, Search, guarded
+from lance_memory.curate.merge import CombineConfidence, agreeing, averaged, successor_row
+from lance_memory.curate.options import Bounds, ClusterBy, ConsolidateOptions
 from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan
+from lance_memory.curate.select import Found, select
 from lance_memory.curate.transform import Derived, Transform
-from lance_memory.errors import RejectedError
+from lance_memory.errors import InvalidInputError, RejectedError, StoppedError
 from lance_memory.record.identity import new_id, new_ids
 from lance_memory.record.intake import take_in
-from lance_memory.record.memory import SCOPE_LEVELS, Memory, Scope
-from lance_memory.record.rows import EMBEDDING, embeddings, superseded, to_memories
+from lance_memory.record.memory import Memory, Scope
+from lance_memory.record.rows import EMBEDDING, superseded, to_memories
 from lance_memory.storage import Audit, ChangeSet, Snapshot
 
-__all__ = ["change_set", "plan_consolidation"]
+__all__ = ["Pass", "Surroundings", "change_set", "plan_consolidation"]
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+_READ_AT_ONCE = 1_000
+"""Sources whose whole rows are read in one go, on their way to the transform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What is asked of one pass; see `MemoryStore.consolidate`."""
+
+    options: ConsolidateOptions
+    transform: Transform
+    execution: Execution
+    guard: Guard | None
+    bounds: Bounds
+    stop: threading.Event
+    trigger: str
+
+    def __post_init__(self) -> None:
+        kinds = {"options": ConsolidateOptions, "execution": Execution, "bounds": Bounds}
+        for name, kind in {**kinds, "guard": Guard | None, "stop": threading.Event}.items():
+            if not isinstance(getattr(self, name), kind):
+                raise InvalidInputError(
+                    f"{name} is {getattr(self, name)!r}; it takes {kind} (a transform goes into "
+                    "transform=)"
+                )
+        if not callable(self.transform):
+            raise InvalidInputError(f"transform is {self.transform!r}; it takes a callable")
+
+    def clock(self) -> Clock:
+        """Starts its time now."""
+        seconds = self.bounds.seconds
+        return Clock(stop=self.stop, end=None if seconds is None else time.monotonic() + seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """When a pass looks at no further cluster."""
+
+    stop: threading.Event
+    end: float | None
+
+    def over(self) -> bool:
+        """Whether it was asked to stop, or its time is up."""
+        return self.stop.is_set() or (self.end is not None and time.monotonic() > self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a pass needs of the rooms that it may not import.
+
+    Attributes:
+        embed: texts → float32 [n, d].
+        search: a snapshot → what searches it.
+        trial: a snapshot and a change set → what the store would be, while the block lasts.
+        answered: questions that were recorded, and the memories that answered them.
+    """
+
+    embed: Embed
+    search: Callable[[Snapshot], Search]
+    trial: Callable[[Snapshot, ChangeSet], AbstractContextManager[Snapshot]]
+    answered: Answered
 
 
 def plan_consolidation(
     snapshot: Snapshot,
     predicate: str | None,
+    asked: Pass,
+    surroundings: Surroundings,
     *,
-    options: ConsolidateOptions,
-    transform: Transform,
-    embed: Embed,
     now: datetime,
 ) -> ConsolidationPlan:
-    """Plan a pass over the rows of `snapshot` that pass the predicate. Writes nothing.
+    """Plan a pass over the rows of `snapshot` that pass the predicate. Commits nothing.
 
-    Only narrow columns and the vectors of the selected rows are held; whole memories are read
-    for the clusters alone.
+    Only narrow columns, and the vectors of one boundary at a time, are held; whole memories are
+    read for the clusters alone.
+
+    Raises:
+        StoppedError: `asked.stop` was set.
+        EmbeddingError: a derived text could not be embedded.
+        StorageError: the guard's trial could not be written.
     """
-    selected = _select(snapshot, predicate, options)
-    found = sorted(_clusters(selected, options), key=lambda members: members[0])
-    ids = selected["id"].to_pylist()
-    wanted = [ids[p] for members in found for p in members]
-    rows = snapshot.by_ids(wanted, columns=snapshot.schema.names)
-    by_id = {memory.id: memory for memory in to_memories(rows)}
-    groups = [[by_id[ids[p]] for p in members] for members in found]
-    identifiers = new_ids(len(groups), now)
-    clusters = [
-        _planned(
-            members,
-            _transformed(tuple(members), transform, options),
-            identifier=identifier,
-            schema=snapshot.schema,
-            now=now,
-        )
-        for members, identifier in zip(groups, identifiers, strict=True)
-    ]
-    return ConsolidationPlan(
+    clock = asked.clock()
+    selection = select(snapshot, predicate, asked.options, rows=asked.bounds.rows, stop=clock.over)
+    found = list(selection.clusters)
+    clusters = list(_clusters(snapshot, found, asked, clock, now=now))
+    _refuse_stopped(asked)
+    plan = ConsolidationPlan(
         version=snapshot.version,
         at=now,
         op_id=new_id(now),
-        options=options,
-        clusters=tuple(_embedded(clusters, embed)),
-        selected=len(selected),
+        options=asked.options,
+        clusters=tuple(_embedded(clusters, surroundings.embed)),
+        selected=selection.considered,
+        on_failure=OnFailure(asked.execution.on_failure),
+        trigger=asked.trigger,
+        cut=_cut(asked, clock, looked_at=len(clusters), there=len(found)),
     )
+    if asked.guard is not None and plan.accepted:
+        plan = _guarded(snapshot, plan, asked.guard, surroundings)
+        _refuse_stopped(asked)
+    return plan
 
 
 def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> ChangeSet:
@@ -91,100 +155,124 @@ def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> 
     )
 
 
-def _select(snapshot: Snapshot, predicate: str | None, options: ConsolidateOptions) -> pa.Table:
-    """Narrow columns and vectors, oldest event first."""
-    columns = ["id", *SCOPE_LEVELS, "kind", "actor", "event_at", "created_at", EMBEDDING]
-    rows = snapshot.scan(predicate, columns=columns)
-    if options.by == ClusterBy.SIMILARITY:
-        rows = rows.filter(rows[EMBEDDING].is_valid())
-    happened = pc.coalesce(rows["event_at"], rows["created_at"])
-    rows = rows.append_column("happened_at", happened)
-    return rows.sort_by([("happened_at", "ascending"), ("id", "ascending")])
+def _refuse_stopped(asked: Pass) -> None:
+    if asked.stop.is_set():
+        raise StoppedError("the pass was asked to stop; nothing was written")
 
 
-def _clusters(rows: pa.Table, options: ConsolidateOptions) -> Iterator[list[int]]:
-    """Positions of the rows of each cluster with at least `min_size` members."""
-    labels = options.boundary()
-    if options.by == ClusterBy.SIMILARITY:
-        labels += ["kind", "actor"]
-    elif options.by in (ClusterBy.SESSION, ClusterBy.RUN):
-        labels = [*dict.fromkeys([*labels, str(options.by)])]
-    vectors = clustering.unit(embeddings(rows))
-    times = rows["happened_at"].to_pylist()
-    columns = [rows[label].to_pylist() for label in labels]
-    groups = clustering.grouped(list(zip(*columns, strict=True)) or [()] * len(rows))
-    if options.by in (ClusterBy.SESSION, ClusterBy.RUN):
-        named = rows[str(options.by)].to_pylist()
-        groups = [group for group in groups if named[group[0]]]
-    for group in groups:
-        for members in _within(group, vectors, times, options):
-            if len(members) >= options.min_size:
-                yield members
+def _cut(asked: Pass, clock: Clock, *, looked_at: int, there: int) -> str:
+    """Why the plan does not have all clusters; empty where it has."""
+    if clock.over():
+        return f"{asked.bounds.seconds:g} s were over"
+    if looked_at < there:
+        return f"{asked.bounds.clusters} clusters were asked for, and {there} are there"
+    return ""
 
 
-def _within(
-    group: list[int],
-    vectors: NDArray[np.float32],
-    times: Sequence[datetime],
-    options: ConsolidateOptions,
-) -> Iterator[list[int]]:
-    if options.by == ClusterBy.SIMILARITY:
-        near = clustering.near_duplicates(
-            vectors[group], floor=options.min_similarity, max_size=options.max_size
+def _clusters(
+    snapshot: Snapshot, found: Sequence[Found], asked: Pass, clock: Clock, *, now: datetime
+) -> Iterator[ClusterPlan]:
+    """Each cluster as its transform left it, up to as many as were asked for."""
+    waiting: deque[list[Memory]] = deque()
+
+    def members() -> Iterator[list[Memory]]:
+        for cluster in _read(snapshot, found):
+            waiting.append(cluster)
+            yield cluster
+
+    combined = agreeing if asked.options.by == ClusterBy.SIMILARITY else averaged
+    identifiers = new_ids(len(found), now)
+    accepted = 0
+    made = outcomes(members(), asked.transform, asked.execution, stop=clock.over)
+    for one, identifier, outcome in zip(found, identifiers, made, strict=False):
+        planned = _planned(
+            waiting.popleft(),
+            outcome,
+            cohesion=one.cohesion,
+            identifier=identifier,
+            schema=snapshot.schema,
+            combined=combined,
+            most_dropped=asked.options.max_dropped,
+            now=now,
         )
-        yield from ([group[place] for place in members] for members in near)
-        return
-    parts = [group]
-    if options.by == ClusterBy.WINDOW:
-        split = clustering.windows([times[p] for p in group], options.window)
-        parts = [[group[place] for place in members] for members in split]
-    for part in parts:
-        for start in range(0, len(part), options.max_size):
-            yield part[start : start + options.max_size]
+        yield planned
+        accepted += planned.derived is not None
+        if accepted == asked.bounds.clusters:
+            return
+
+
+def _read(snapshot: Snapshot, found: Sequence[Found]) -> Iterator[list[Memory]]:
+    """The members of each cluster, oldest first; read some clusters at a time."""
+    start = 0
+    while start < len(found):
+        end, size = start, 0
+        while end < len(found) and size < _READ_AT_ONCE:
+            size += len(found[end].ids)
+            end += 1
+        wanted = [identifier for one in found[start:end] for identifier in one.ids]
+        rows = snapshot.by_ids(wanted, columns=snapshot.schema.names)
+        by_id = {memory.id: memory for memory in to_memories(rows)}
+        for one in found[start:end]:
+            yield [by_id[identifier] for identifier in one.ids]
+        start = end
 
 
 def _planned(
     members: Sequence[Memory],
-    transformed: tuple[Derived | None, str],
+    outcome: Outcome,
     *,
+    cohesion: float,
     identifier: str,
     schema: pa.Schema,
+    combined: CombineConfidence,
+    most_dropped: float,
     now: datetime,
 ) -> ClusterPlan:
-    row = None
-    derived, reason = transformed
-    if derived is not None:
-        row = successor_row(members, derived, identifier=identifier, now=now)
-        try:
-            take_in([row], schema=schema, scope=Scope(), now=now)
-        except RejectedError as error:
-            row, reason = None, f"the transform gave a malformed memory: {error}"
-    known = [m.embedding for m in members if m.embedding is not None]
-    tightness = clustering.cohesion(clustering.unit(np.stack(known))) if known else 0.0
-    return ClusterPlan(
+    contents = tuple(memory.content for memory in members)
+    plan = ClusterPlan(
         sources={m.id: (m.revision, m.updated_at, m.content_hash) for m in members},
-        cohesion=round(tightness, 4),
-        derived=row,
-        reason=reason,
-        contents=tuple(m.content for m in members),
+        scope=_shared_scope(members),
+        cohesion=round(cohesion, 4),
+        reason=outcome.reason,
+        failed=outcome.failed,
+        contents=contents,
+    )
+    if outcome.derived is None:
+        return plan
+    lost = dropped(contents, outcome.derived.content)
+    plan = replace(plan, dropped=lost.missing)
+    if lost.share > most_dropped:
+        return plan.left_alone(
+            f"the transform dropped {lost.share:.0%} of the sources' numbers, names and negations"
+        )
+    return _with_row(
+        plan, members, outcome.derived, identifier, schema=schema, combined=combined, now=now
     )
 
 
-def _transformed(
-    members: Sequence[Memory], transform: Transform, options: ConsolidateOptions
-) -> tuple[Derived | None, str]:
-    answer = transform(members)
-    if answer is None:
-        return None, "the transform left it alone"
-    derived = Derived(content=answer) if isinstance(answer, str) else answer
-    if not isinstance(derived, Derived) or not isinstance(derived.content, str):
-        return None, f"the transform gave {answer!r}; it gives a text, a Derived or None"
-    if not derived.content.strip():
-        return None, "the transform gave an empty text"
-    share = kept([m.content for m in members], derived.content)
-    if share < options.min_kept:
-        return None, f"the transform kept {share:.0%} of the sources' numbers and names"
-    return derived, ""
+def _with_row(
+    plan: ClusterPlan,
+    members: Sequence[Memory],
+    derived: Derived,
+    identifier: str,
+    *,
+    schema: pa.Schema,
+    combined: CombineConfidence,
+    now: datetime,
+) -> ClusterPlan:
+    """The plan with the row to insert, if what the transform gave makes one."""
+    row = successor_row(members, derived, identifier=identifier, now=now, combined=combined)
+    try:
+        take_in([row], schema=schema, scope=Scope(), now=now)
+    except RejectedError as error:
+        return plan.left_alone(f"the transform gave a malformed memory: {error}")
+    return replace(plan, derived=row)
+
+
+def _shared_scope(members: Sequence[Memory]) -> Scope:
+    """The levels in which all members agree."""
+    first, *others = (memory.scope.names() for memory in members)
+    return Scope(**{n: v if all(o[n] == v for o in others) else "" for n, v in first.items()})
 
 
 def _embedded(clusters: Sequence[ClusterPlan], embed: Embed) -> Iterator[ClusterPlan]:
@@ -196,3 +284,31 @@ def _embedded(clusters: Sequence[ClusterPlan], embed: Embed) -> Iterator[Cluster
             yield cluster
         else:
             yield replace(cluster, derived={**cluster.derived, EMBEDDING: next(vectors)})
+
+
+def _guarded(
+    snapshot: Snapshot, plan: ConsolidationPlan, guard: Guard, surroundings: Surroundings
+) -> ConsolidationPlan:
+    """The plan without the clusters that would make recall worse."""
+
+    def planned(clusters: Sequence[ClusterPlan]) -> AbstractContextManager[Search]:
+        return _as_planned(snapshot, replace(plan, clusters=tuple(clusters)), surroundings)
+
+    measured = guarded(
+        plan.clusters,
+        guard,
+        answered=surroundings.answered,
+        before=surroundings.search(snapshot),
+        after=planned,
+    )
+    return replace(plan, clusters=tuple(measured))
+
+
+@contextmanager
+def _as_planned(
+    snapshot: Snapshot, plan: ConsolidationPlan, surroundings: Surroundings
+) -> Iterator[Search]:
+    """Searches the store as the plan would leave it."""
+    change = change_set(snapshot, plan, audit=Audit(operation="trial", at=plan.at))
+    with surroundings.trial(snapshot, change) as result:
+        yield surroundings.search(result)

@@ -7,10 +7,24 @@ negations carry the facts; the other words carry the topic.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-__all__ = ["content_words", "joined", "kept", "salient", "sentences", "strip_accents"]
+from lance_memory.curate.folding import plain
+from lance_memory.curate.numbers import numbers
+
+__all__ = [
+    "STOP",
+    "Dropped",
+    "content_words",
+    "dropped",
+    "is_negation",
+    "is_portuguese",
+    "joined",
+    "salient",
+    "sentences",
+    "tokens",
+]
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _TOKEN = re.compile(
@@ -20,9 +34,11 @@ _TOKEN = re.compile(
     r"|[^\W\d_]+(?:['’][^\W\d_]+)?"  # words, contractions in one piece
 )
 _NEGATION = re.compile(
-    r"^(?:not|no|never|none|nothing|without|cannot|.+n['’]t|não|nunca|pas|不|没)$"
+    r"^(?:not|no|never|none|nothing|nobody|neither|nor|without|cannot|.+n['’]t"
+    r"|não|nunca|jamais|sem|nem|pas|不|没|無|无)$"
 )
-_STOP = frozenset(
+_PORTUGUESE = frozenset("é da do das dos uma um em está às ao não são pela pelo".split())  # noqa: SIM905
+STOP = frozenset(
     """
     a an and are as at be been being but by can could did do does for from get got had has have he
     her hers him his how i i'd i'll i'm i've if in into is it it's its just like me mine my of off
@@ -49,37 +65,93 @@ def joined(parts: Iterable[str]) -> str:
     return text
 
 
+def tokens(text: str) -> list[str]:
+    """The words, numbers and CJK characters of a text, as they are written."""
+    return _TOKEN.findall(text)
+
+
+def is_negation(token: str, *, portuguese: bool = False) -> bool:
+    """Whether the token denies; `no` does not in Portuguese, where it means "in the"."""
+    folded = token.casefold()
+    return _NEGATION.match(folded) is not None and not (portuguese and folded == "no")
+
+
+def is_portuguese(words: Iterable[str]) -> bool:
+    """Whether some of the words are Portuguese, and no other language's that is known here."""
+    return not _PORTUGUESE.isdisjoint(word.casefold() for word in words)
+
+
 def content_words(text: str) -> frozenset[str]:
     """Casefolded, accent-free words and numbers, without the stop words."""
-    words = (strip_accents(token.casefold()).replace("’", "'") for token in _TOKEN.findall(text))
-    return frozenset(word for word in words if word not in _STOP)
+    return frozenset(word for word in map(plain, tokens(text)) if word not in STOP)
 
 
 def salient(text: str) -> frozenset[str]:
     """Numbers, names and negations of a text."""
     found: set[str] = set()
     for sentence in sentences(text):
-        for place, token in enumerate(_TOKEN.findall(sentence)):
-            plain = strip_accents(token.casefold()).replace("’", "'")
-            name = token[0].isupper() and (place > 0 or (token.isupper() and len(token) > 1))
-            if _NEGATION.match(token.casefold()):
+        for place, token in enumerate(tokens(sentence)):
+            if is_negation(token):
                 found.add("not")
-            elif token[-1].isdigit() or (name and plain not in _STOP):
-                found.add(plain)
+            elif token[-1].isdigit() or _is_name(token, first=place == 0):
+                found.add(plain(token))
     return frozenset(found)
 
 
-def kept(sources: Iterable[str], derived: str) -> float:
-    """Fraction 0..1 of the sources' numbers and names that `derived` still holds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """The facts of some sources that a derived text lacks.
 
-    1.0 where the sources have none.
+    Attributes:
+        missing: as the sources write them, in order of first appearance, each once; "not" stands
+            for a negation.
+        share: of the sources' facts, 0..1; 0 where they have none.
     """
-    wanted = frozenset().union(*map(salient, sources)) - {"not"}
-    held = content_words(derived) | salient(derived)
-    return len(wanted & held) / len(wanted) if wanted else 1.0
+
+    missing: tuple[str, ...]
+    share: float
 
 
-def strip_accents(text: str) -> str:
-    """The text without combining marks: `ação` → `acao`."""
-    decomposed = unicodedata.normalize("NFD", text)
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+def dropped(sources: Iterable[str], derived: str) -> Dropped:
+    """Which numbers, names, dates and negations of the sources `derived` lacks.
+
+    A number, time or date counts as held however it is written: `two` for `2`.
+    """
+    wanted: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        for facts, written in _facts(source):
+            wanted.setdefault(facts, written)
+    held = content_words(derived) - {"not"}
+    held |= {fact for facts, _ in _facts(derived) for fact in facts}
+    missing = tuple(written for facts, written in wanted.items() if not held.issuperset(facts))
+    return Dropped(missing=missing, share=len(missing) / len(wanted) if wanted else 0.0)
+
+
+def _facts(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each number, date, name and negation as it is compared and as it is written, in order.
+
+    A date as `2025-01-31` is compared in three parts, for another text may spell it.
+    """
+    found: dict[int, tuple[tuple[str, ...], str]] = {}
+    taken: set[int] = set()
+    for q in numbers(text):
+        parts, _ = found.get(q.start, ((), ""))
+        found[q.start] = ((*parts, f"{q.kind} {q.value}"), q.written)
+        taken.update(range(q.start, q.start + len(q.written)))
+    end, portuguese = 0, is_portuguese(tokens(text))
+    for sentence in sentences(text):
+        start = text.index(sentence, end)
+        end = start + len(sentence)
+        for place, match in enumerate(_TOKEN.finditer(sentence)):
+            token, at = match.group(), start + match.start()
+            if is_negation(token, portuguese=portuguese):
+                found[at] = (("not",), "not")
+            elif at not in taken and _is_name(token, first=place == 0):
+                found[at] = ((plain(token),), token)
+    return (found[at] for at in sorted(found))
+
+
+def _is_name(token: str, *, first: bool) -> bool:
+    """A capital inside a sentence, or an acronym; the first word's capital says nothing."""
+    acronym = token.isupper() and len(token) > 1
+    return token[0].isupper() and (acronym or not first) and plain(token) not in STOP

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from math import fsum, prod
+from typing import Any, TypeAlias
 
 from lance_memory.curate.transform import Derived
 from lance_memory.record.compare import same_json
-from lance_memory.record.memory import SCOPE_LEVELS, Kind, Memory
+from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, Kind, Memory
 
-__all__ = ["successor_row"]
+__all__ = ["CombineConfidence", "agreeing", "averaged", "successor_row"]
+
+CombineConfidence: TypeAlias = Callable[[Sequence[float]], float]
+"""The confidences of the sources, 0..1, as one."""
 
 CONSOLIDATES = "consolidates"
-SOURCE = "consolidated"
 SUCCESSOR_COLUMNS = (
     *("id", "content", *SCOPE_LEVELS, "kind", "actor", "role", "metadata", "tags"),
     *("importance", "confidence", "quality", "valid_from", "event_at", "expires_at", "seq"),
@@ -29,12 +32,14 @@ def successor_row(
     identifier: str,
     now: datetime,
     relation: str = CONSOLIDATES,
+    combined: CombineConfidence = max,
 ) -> dict[str, Any]:
     """The successor's columns as JSON values.
 
     Scope levels, kind, actor and role are the sources' where all agree, else left open.
-    `valid_from` is the earliest and `event_at` the latest time of the sources, importance and
-    confidence their highest, tags their union, metadata what all agree on.
+    `valid_from` is the earliest and `event_at` the latest time of the sources, importance their
+    highest, confidence what `combined` makes of theirs, tags their union, metadata what all agree
+    on.
     """
     times = [memory.happened_at for memory in sources]
     starts = [memory.valid_from or memory.happened_at for memory in sources]
@@ -48,8 +53,8 @@ def successor_row(
         "role": _agreed((m.role for m in sources), ""),
         "metadata": {**_common(sources), **derived.metadata},
         "tags": list(dict.fromkeys([*(t for m in sources for t in m.tags), *derived.tags])),
-        "importance": _given(derived.importance, (m.importance for m in sources)),
-        "confidence": _given(derived.confidence, (m.confidence for m in sources)),
+        "importance": _given(derived.importance, max(m.importance for m in sources)),
+        "confidence": _given(derived.confidence, combined([m.confidence for m in sources])),
         "quality": max((m.quality for m in sources if m.quality is not None), default=None),
         "valid_from": min(starts).isoformat(),
         "event_at": max(times).isoformat(),
@@ -58,7 +63,7 @@ def successor_row(
         "created_at": now.isoformat(),
         "updated_at": now.isoformat(),
         "state_at": now.isoformat(),
-        "source": SOURCE,
+        "source": CONSOLIDATED,
         "relationships": [{"relation": relation, "target": m.id, "note": ""} for m in sources],
     }
 
@@ -68,8 +73,21 @@ def _agreed(values: Iterable[Any], otherwise: Any) -> Any:
     return distinct.pop() if len(distinct) == 1 else otherwise
 
 
-def _given(value: float | None, values: Iterable[float]) -> float:
-    return max(values) if value is None else value
+def agreeing(confidences: Sequence[float]) -> float:
+    """Of memories that say the same: 1 - Π(1 - c), each one more evidence.
+
+    How MYCIN combines certainty factors of one hypothesis (Shortliffe and Buchanan 1975).
+    """
+    return 1.0 - prod(1.0 - confidence for confidence in confidences)
+
+
+def averaged(confidences: Sequence[float]) -> float:
+    """Of memories that say different things: the mean."""
+    return fsum(confidences) / len(confidences)
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def _expiry(sources: Sequence[Memory]) -> str | None:

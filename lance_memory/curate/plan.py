@@ -4,20 +4,49 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from lance_memory.curate.execute import OnFailure
 from lance_memory.curate.merge import SUCCESSOR_COLUMNS
 from lance_memory.curate.options import ConsolidateOptions
-from lance_memory.errors import InvalidInputError
+from lance_memory.errors import InvalidInputError, TransformError
+from lance_memory.record.memory import Scope
 from lance_memory.record.results import WriteResult
 from lance_memory.record.rows import EMBEDDING, Fingerprint
 from lance_memory.record.times import parse_instant
 
-__all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult"]
+__all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult", "Recalled"]
 
-_FORMAT = "lance-memory consolidation plan 1"
+_FORMAT = "lance-memory consolidation plan 2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """How often probes found what they are about in their top k.
+
+    Attributes:
+        probes: questions asked.
+        before: how many found the source as the store is.
+        after: how many find the source, or its successor, as the store would be.
+    """
+
+    probes: int
+    before: int
+    after: int
+
+    @property
+    def loss(self) -> float:
+        """How much less is found, 0..1; 0 where as much is found, or more."""
+        return max(0.0, (self.before - self.after) / self.before) if self.before else 0.0
+
+    def __add__(self, other: Recalled) -> Recalled:
+        return Recalled(
+            probes=self.probes + other.probes,
+            before=self.before + other.before,
+            after=self.after + other.after,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +55,56 @@ class ClusterPlan:
 
     Attributes:
         sources: id → fingerprint (revision, updated_at, content_hash) of the row that was read.
+        scope: the levels that all sources share.
         cohesion: mean cosine over all pairs, -1..1.
         derived: the whole row to insert, by column; None: the cluster is left alone.
         reason: why it is left alone.
+        failed: it is left alone because its transform failed, or lost too much.
+        dropped: the sources' numbers, names, dates and negations that the derived text lacks.
+        recalled: what the guard's probes found; None: none was about this cluster.
         contents: the sources' texts, oldest first, for the reader of the plan.
     """
 
     sources: Mapping[str, Fingerprint]
+    scope: Scope
     cohesion: float
     derived: Mapping[str, Any] | None = field(default=None, repr=False)
     reason: str = ""
+    failed: bool = False
+    dropped: tuple[str, ...] = ()
+    recalled: Recalled | None = None
     contents: tuple[str, ...] = ()
+
+    def left_alone(self, reason: str) -> ClusterPlan:
+        """The same without its derived memory, as a failure."""
+        return replace(self, derived=None, reason=reason, failed=True)
 
     @property
     def size(self) -> int:
         """Number of sources."""
         return len(self.sources)
 
+    @property
+    def successor(self) -> str | None:
+        """The id of the derived memory."""
+        return None if self.derived is None else str(self.derived["id"])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationPlan:
-    """Exactly what applying it commits, made at table version `version`."""
+    """Exactly what applying it commits, made at table version `version`.
+
+    Attributes:
+        version: the version that it was made at.
+        at: when.
+        op_id: of the commit, so that no plan is applied twice.
+        options: how it was clustered.
+        clusters: by their earliest memory.
+        selected: memories considered.
+        on_failure: what a failed cluster means for the others.
+        trigger: why the pass was made, where nobody asked for it.
+        cut: why it ends before all clusters were looked at; empty: it does not.
+    """
 
     version: int
     at: datetime
@@ -54,6 +112,9 @@ class ConsolidationPlan:
     options: ConsolidateOptions
     clusters: tuple[ClusterPlan, ...]
     selected: int
+    on_failure: OnFailure = OnFailure.BEST_EFFORT
+    trigger: str = ""
+    cut: str = ""
 
     @property
     def accepted(self) -> tuple[ClusterPlan, ...]:
@@ -64,6 +125,31 @@ class ConsolidationPlan:
     def skipped(self) -> tuple[ClusterPlan, ...]:
         """The clusters that are left alone, each with its reason."""
         return tuple(cluster for cluster in self.clusters if cluster.derived is None)
+
+    @property
+    def failed(self) -> tuple[ClusterPlan, ...]:
+        """The skipped clusters whose transform failed, or lost too much."""
+        return tuple(cluster for cluster in self.clusters if cluster.failed)
+
+    @property
+    def recalled(self) -> Recalled | None:
+        """What the guard's probes found of the accepted clusters, all in all; None: not asked."""
+        found = [cluster.recalled for cluster in self.accepted if cluster.recalled]
+        return sum(found[1:], start=found[0]) if found else None
+
+    def refuse_failures(self) -> None:
+        """Nothing of the plan may be committed where all of it must be, and a part failed.
+
+        Raises:
+            TransformError: says which.
+        """
+        if self.on_failure == OnFailure.ALL_OR_NOTHING and self.failed:
+            first = self.failed[0]
+            raise TransformError(
+                f"{len(self.failed)} of {len(self.clusters)} clusters failed, and all or nothing "
+                f"was asked for; nothing was written. The first, of {first.size} memories "
+                f"({next(iter(first.sources))}, ...): {first.reason}"
+            )
 
     @property
     def rows_saved(self) -> int:
@@ -80,6 +166,13 @@ class ConsolidationPlan:
             lines += [f"  - {content}" for content in cluster.contents]
             made = cluster.derived and f"=> {cluster.derived['content']}"
             lines.append(f"  {made or f'left alone: {cluster.reason}'}")
+            if cluster.dropped:
+                lines.append(f"  dropped: {', '.join(cluster.dropped)}")
+        if self.recalled:
+            kept = self.recalled
+            lines.append(f"recall of {kept.probes} probes: {kept.before} -> {kept.after}")
+        if self.cut:
+            lines.append(f"not all clusters were looked at: {self.cut}")
         return "\n".join(lines)
 
     def manifest(self) -> dict[str, Any]:
@@ -88,10 +181,17 @@ class ConsolidationPlan:
         return {
             "read_version": self.version,
             "clusters": len(accepted),
-            "skipped": [{"sources": list(c.sources), "reason": c.reason} for c in self.skipped],
-            "derived": [str(c.derived["id"]) for c in accepted if c.derived],
+            "skipped": [
+                {"sources": list(c.sources), "reason": c.reason, "failed": c.failed}
+                for c in self.skipped
+            ],
+            "derived": [c.successor for c in accepted],
             "retired_sources": [source for c in accepted for source in c.sources],
             "parameters": self.options.to_json(),
+            "on_failure": str(self.on_failure),
+            "recalled": self.recalled and asdict(self.recalled),
+            "trigger": self.trigger,
+            "cut": self.cut,
         }
 
     def to_json(self) -> str:
@@ -104,6 +204,10 @@ class ConsolidationPlan:
             "options": self.options.to_json(),
             "selected": self.selected,
             "rows_saved": self.rows_saved,
+            "on_failure": str(self.on_failure),
+            "trigger": self.trigger,
+            "cut": self.cut,
+            "recalled": self.recalled and asdict(self.recalled),
             "clusters": [_cluster_json(cluster) for cluster in self.clusters],
         }
         return json.dumps(document, ensure_ascii=False, indent=1)
@@ -126,6 +230,9 @@ class ConsolidationPlan:
                 options=ConsolidateOptions.from_json(document["options"]),
                 clusters=clusters,
                 selected=int(document["selected"]),
+                on_failure=OnFailure(document["on_failure"]),
+                trigger=str(document["trigger"]),
+                cut=str(document["cut"]),
             )
         except InvalidInputError:
             raise
@@ -171,10 +278,14 @@ def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
             i: [revision, at.isoformat(), content]
             for i, (revision, at, content) in cluster.sources.items()
         },
+        "scope": cluster.scope.given(),
         "size": cluster.size,
         "cohesion": cluster.cohesion,
         "derived": cluster.derived,
         "reason": cluster.reason,
+        "failed": cluster.failed,
+        "dropped": list(cluster.dropped),
+        "recalled": cluster.recalled and asdict(cluster.recalled),
         "contents": list(cluster.contents),
     }
 
@@ -190,8 +301,12 @@ def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
         raise InvalidInputError(f"the plan has a derived memory with other columns: {odd}")
     return ClusterPlan(
         sources=seen,
+        scope=Scope(**values["scope"]),
         cohesion=float(values["cohesion"]),
         derived=derived,
         reason=values["reason"],
+        failed=bool(values["failed"]),
+        dropped=tuple(values["dropped"]),
+        recalled=Recalled(**values["recalled"]) if values["recalled"] else None,
         contents=tuple(values["contents"]),
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +17,20 @@ from lance_memory.curate.facts import content_words, joined, salient, sentences
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import Kind, Memory
 
-__all__ = ["Derived", "Transform", "keep_distinct"]
+__all__ = [
+    "TRANSFORMS",
+    "Answer",
+    "BatchTransform",
+    "Derived",
+    "Transform",
+    "extractive",
+    "latest",
+    "merge_lines",
+]
+
+_BULLET = re.compile(r"^[-*+•–]\s+")
+_NUMBERED = re.compile(r"^(\d{1,3})[.)]\s+")
+_ENDS = " \t.!,;:…。！，；："  # no question mark: a question is not its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +55,41 @@ class Derived:
             raise InvalidInputError(f"metadata is {self.metadata!r}; it takes a mapping")
 
 
-Transform: TypeAlias = Callable[[Sequence[Memory]], "Derived | str | None"]
-"""Makes one memory of a cluster (oldest member first). None leaves the cluster alone."""
+Answer: TypeAlias = Derived | str | None
+"""A text stands for a `Derived` with nothing else; None leaves the cluster alone."""
 
 
-def keep_distinct(cluster: Sequence[Memory]) -> Derived:
+class Transform(Protocol):
+    """Makes one memory of a cluster (oldest member first). None leaves the cluster alone.
+
+    The members are copies: what is done to them changes nothing in the store.
+    """
+
+    def __call__(self, cluster: Sequence[Memory], /) -> Answer: ...
+
+
+@runtime_checkable
+class BatchTransform(Transform, Protocol):
+    """A transform that is cheaper many at a time: a program, an endpoint that takes batches."""
+
+    @property
+    def batch_size(self) -> int:
+        """Clusters in one call of `many`, at most."""
+        ...
+
+    def many(self, clusters: Sequence[Sequence[Memory]], /) -> Sequence[Answer | Exception]:
+        """One answer for each cluster, in order; an exception is the failure of that cluster."""
+        ...
+
+
+def extractive(cluster: Sequence[Memory]) -> Derived:
     """The default: keeps what was said, and invents nothing.
 
     First the newest statement, because it holds the latest word; then the most central one; then,
     oldest first, each sentence of the others that says something which no kept sentence says: a
     word beside the common ones, a number, a name, or the opposite.
     """
-    newest = max(cluster, key=lambda memory: (memory.happened_at, memory.id))
+    newest = _newest(cluster)
     others = [memory for memory in (_most_central(cluster), *cluster) if memory is not newest]
     kept = sentences(newest.content)
     said = [_said(sentence) for sentence in kept]
@@ -60,6 +100,84 @@ def keep_distinct(cluster: Sequence[Memory]) -> Derived:
                 kept.append(sentence)
                 said.append((words, negated))
     return Derived(content=joined(kept))
+
+
+def latest(cluster: Sequence[Memory]) -> Derived:
+    """The newest statement alone. What only the others say is lost; the guard may refuse that."""
+    return Derived(content=_newest(cluster).content)
+
+
+def merge_lines(cluster: Sequence[Memory]) -> Derived:
+    """Every distinct line of the sources, as it was first written, oldest first.
+
+    Lines that differ in case, spacing, bullet or trailing punctuation count as one. What stands
+    under a heading, under a line that ends in a colon, or indented belongs to the line above: it
+    is the same only where that line is, too, and such lines come last, so that nothing else comes
+    to stand under them. Numbers are part of the line, except in a memory whose lines count
+    1, 2, 3; none is ever changed.
+    """
+    found: dict[str, list[str]] = {}
+    for memory in cluster:
+        blocks = list(_blocks(memory.content))
+        counted = _counts_up(blocks)
+        for block in blocks:
+            found.setdefault(_plain(block, counted=counted), block)
+    ordered = sorted(found.values(), key=lambda block: _reach(block[0]))
+    return Derived(content="\n".join(line for block in ordered for line in block))
+
+
+TRANSFORMS: Mapping[str, Transform] = MappingProxyType(
+    {"extractive": extractive, "latest": latest, "merge-lines": merge_lines}
+)
+"""The transforms that need no model, by the name that the command line has for them."""
+
+
+def _newest(cluster: Sequence[Memory]) -> Memory:
+    return max(cluster, key=lambda memory: (memory.happened_at, memory.id))
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """The lines of a text, none blank; with each the lines that belong to it."""
+    block: list[str] = []
+    for line in textwrap.dedent(text).splitlines():
+        if not line.strip():
+            continue
+        if block and not _belongs(line, block[0]):
+            yield block
+            block = []
+        block.append(line.rstrip() if block else line.strip())
+    if block:
+        yield block
+
+
+def _belongs(line: str, head: str) -> bool:
+    reach = _reach(head)
+    if line[0].isspace() or reach == 0:
+        return line[0].isspace()
+    if reach == 2:
+        return not line.startswith("#")
+    return bool(_BULLET.match(line) or _NUMBERED.match(line))
+
+
+def _reach(head: str) -> int:
+    """What a line has below it: 2 all up to the next heading, 1 the items of a list, 0 nothing."""
+    if head.startswith("#"):
+        return 2
+    return 1 if head.endswith((":", "：")) else 0
+
+
+def _counts_up(blocks: Sequence[Sequence[str]]) -> bool:
+    """Whether the numbers that lines begin with are 1, 2, 3: places in a list, no facts."""
+    numbers = [int(found[1]) for block in blocks if (found := _NUMBERED.match(block[0]))]
+    return len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1))
+
+
+def _plain(block: Sequence[str], *, counted: bool) -> str:
+    """What makes two blocks the same one."""
+    first, *rest = block
+    first = _NUMBERED.sub("", first, count=1) if counted else first
+    lines = (" ".join(_BULLET.sub("", line.strip(), count=1).split()) for line in (first, *rest))
+    return unicodedata.normalize("NFC", "\n".join(line.rstrip(_ENDS) for line in lines)).casefold()
 
 
 def _said(sentence: str) -> tuple[frozenset[str], bool]:

@@ -24,7 +24,11 @@ _MERGED = 2**22
 """Scores that a block of queries keeps at most, so that merging them takes some 100 MB."""
 
 _FIRST = 1_024
-"""Rows that a search starts with: all of them are weighed, of later ones only the better."""
+"""Rows merged at a time where many are good enough, as all are at first: of those after them
+only the better are looked at."""
+
+_MANY = 2**20
+"""Scores that are merged at once at most: an eighth of a block, some 50 MB."""
 
 
 class TopK:
@@ -34,12 +38,21 @@ class TopK:
     1 GB on CUDA.
     """
 
-    def __init__(self, queries: NDArray[np.float32], k: int, *, device: str | None = None) -> None:
+    def __init__(
+        self,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        floor: float = -np.inf,
+        device: str | None = None,
+    ) -> None:
         """Begin a search.
 
         Args:
             queries: float32 [m, d]; one without a direction finds nothing.
             k: how many rows of each, from 1.
+            floor: rows of a lower cosine are none; where few reach it, the search costs little
+                more than its matrix products.
             device: "cpu" or "cuda"; by default CUDA where torch and a device are there.
 
         Raises:
@@ -54,26 +67,43 @@ class TopK:
         self._valid = np.isfinite(ready).all(axis=1)
         if not self._valid.all():
             ready = np.nan_to_num(ready)
-        step = max(1, min(self._arithmetic.queries, _MERGED // k))
+        self._step = max(1, min(self._arithmetic.queries, _MERGED // k))
+        above = np.nextafter(np.float32(floor), np.float32(-np.inf))
         self._blocks = [
-            self._arithmetic.search(ready[i : i + step], k) for i in range(0, len(ready), step)
+            self._arithmetic.search(ready[i : i + self._step], k, above)
+            for i in range(0, len(ready), self._step)
         ]
 
-    def see(self, ids: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+    def see(
+        self,
+        ids: NDArray[np.int64],
+        rows: NDArray[np.float32],
+        *,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> None:
         """Compare more rows, float32 [n, d]; one without a direction is passed over.
 
-        Of rows equally near, the CPU keeps those that it saw first.
+        Of rows equally near, the CPU keeps those that it saw first. `allowed`, bool [m, n], says
+        which of them may be found for which query; by default all.
         """
-        ready = unit(rows)
-        there = np.isfinite(ready[:, 0])
-        if not there.all():
-            ids, ready = ids[there], ready[there]
         step = self._arithmetic.rows
         for start in range(0, len(ids), step):
             part = slice(start, start + step)
-            some = self._arithmetic.put(ids[part]), self._arithmetic.put(ready[part])
-            for block in self._blocks:
-                block.see(*some)
+            numbers, ready = ids[part], unit(rows[part])
+            may = None if allowed is None else allowed[:, part]
+            there = np.isfinite(ready[:, 0])
+            if not there.all():
+                numbers, ready = numbers[there], ready[there]
+                may = None if may is None else may[:, there]
+            self._shown(self._arithmetic.put(numbers), self._arithmetic.put(ready), may)
+
+    def _shown(self, ids: Any, rows: Any, allowed: NDArray[np.bool_] | None) -> None:
+        for i, block in enumerate(self._blocks):
+            if allowed is None:
+                block.see(ids, rows, None)
+            else:
+                some = slice(i * self._step, (i + 1) * self._step)
+                block.see(ids, rows, self._arithmetic.put(allowed[some]))
 
     def found(self) -> Scored:
         """The best rows of those seen so far; equally near ones in the order of their ids."""
@@ -90,8 +120,8 @@ class TopK:
 class _Search(Protocol):
     """The best rows so far of one block of queries."""
 
-    def see(self, ids: Any, rows: Any) -> None:
-        """Merge a block of rows."""
+    def see(self, ids: Any, rows: Any, allowed: Any) -> None:
+        """Merge a block of rows, where they are allowed."""
 
     def found(self) -> Scored:
         """Cosines and ids, in any order."""
@@ -106,8 +136,8 @@ class _Arithmetic(Protocol):
     def put(self, array: NDArray[Any]) -> Any:
         """The array where the library works."""
 
-    def search(self, queries: NDArray[np.float32], k: int) -> _Search:
-        """A search for these queries."""
+    def search(self, queries: NDArray[np.float32], k: int, above: np.float32) -> _Search:
+        """A search for these queries, of rows with a cosine above this one."""
 
 
 def _arithmetic(device: str | None) -> _Arithmetic:
@@ -123,28 +153,45 @@ class _Numpy:
     def put(self, array: NDArray[Any]) -> Any:
         return array
 
-    def search(self, queries: NDArray[np.float32], k: int) -> _Search:
-        return _NumpySearch(queries, k)
+    def search(self, queries: NDArray[np.float32], k: int, above: np.float32) -> _Search:
+        return _NumpySearch(queries, k, above)
 
 
 class _NumpySearch:
     """Once k rows are known, only those nearer than the k-th are looked at: 10 of 8,192, say."""
 
-    def __init__(self, queries: NDArray[np.float32], k: int) -> None:
+    def __init__(self, queries: NDArray[np.float32], k: int, above: np.float32) -> None:
         self._queries = queries
         self._cosines = np.full((len(queries), k), -np.inf, np.float32)
         self._ids = np.full((len(queries), k), -1, np.int64)
-        self._floor = self._cosines[:, 0]
+        self._above = above
+        self._floor = np.full(len(queries), above, np.float32)
 
-    def see(self, ids: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
-        first = max(_FIRST, self._ids.shape[1]) if np.isneginf(self._floor).any() else 0
-        for part in (slice(0, first), slice(first, None)):
-            if len(ids[part]):
-                self._merge(ids[part], self._queries @ rows[part].T)
+    def see(
+        self,
+        ids: NDArray[np.int64],
+        rows: NDArray[np.float32],
+        allowed: NDArray[np.bool_] | None,
+    ) -> None:
+        scores = self._queries @ rows.T
+        if allowed is not None:
+            np.putmask(scores, ~allowed, -np.inf)
+        self._weigh(ids, scores)
 
-    def _merge(self, ids: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
-        """Put the better rows beside those kept, query by query, and keep the k best of both."""
-        over = np.flatnonzero(scores > self._floor[:, None])
+    def _weigh(self, ids: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
+        """Merge what is nearer than the k-th and not below the floor; in parts, if it is much."""
+        better = scores > self._floor[:, None]
+        count, width = np.count_nonzero(better), max(_FIRST, self._ids.shape[1])
+        if count > _MANY and len(ids) > width:
+            for start in range(0, len(ids), width):
+                self._weigh(ids[start : start + width], scores[:, start : start + width])
+        elif count:
+            self._merge(ids, scores, np.flatnonzero(better))
+
+    def _merge(
+        self, ids: NDArray[np.int64], scores: NDArray[np.float32], over: NDArray[np.intp]
+    ) -> None:
+        """Put these scores beside those kept, query by query, and keep the k best of both."""
         query, row = np.divmod(over, scores.shape[1])
         size, k = self._ids.shape
         counts = np.bincount(query, minlength=size)
@@ -153,11 +200,11 @@ class _NumpySearch:
         cosines = np.full((size, width), -np.inf, np.float32)
         numbers = np.full((size, width), -1, np.int64)
         cosines[:, :k], numbers[:, :k] = self._cosines, self._ids
-        cosines[query, place], numbers[query, place] = scores.ravel()[over], ids[row]
+        cosines[query, place], numbers[query, place] = scores[query, row], ids[row]
         chosen = _largest(cosines, k)
         self._cosines = cosines[chosen].reshape(size, k)
         self._ids = numbers[chosen].reshape(size, k)
-        self._floor = self._cosines.min(axis=1)
+        self._floor = np.maximum(self._cosines.min(axis=1), self._above)
 
     def found(self) -> Scored:
         return self._cosines, self._ids
@@ -183,24 +230,29 @@ class _Torch:
     def put(self, array: NDArray[Any]) -> Any:
         return self._torch.tensor(array, device=self._device)
 
-    def search(self, queries: NDArray[np.float32], k: int) -> _Search:
-        return _TorchSearch(self._torch, self.put(queries), k)
+    def search(self, queries: NDArray[np.float32], k: int, above: np.float32) -> _Search:
+        return _TorchSearch(self._torch, self.put(queries), k, float(above))
 
 
 class _TorchSearch:
     """The best of each block, and then of those and the best before."""
 
-    def __init__(self, torch: Any, queries: Any, k: int) -> None:
-        self._torch, self._queries, self._k = torch, queries, k
+    def __init__(self, torch: Any, queries: Any, k: int, above: float) -> None:
+        self._torch, self._queries, self._k, self._above = torch, queries, k, above
         self._cosines = torch.full((len(queries), k), -np.inf, device=queries.device)
         self._ids = torch.full((len(queries), k), -1, device=queries.device)
 
-    def see(self, ids: Any, rows: Any) -> None:
-        best = (self._queries @ rows.T).topk(min(self._k, len(ids)), dim=1, sorted=False)
+    def see(self, ids: Any, rows: Any, allowed: Any) -> None:
+        scores = self._queries @ rows.T
+        if allowed is not None:
+            scores.masked_fill_(~allowed, -np.inf)
+        best = scores.topk(min(self._k, len(ids)), dim=1, sorted=False)
         cosines = self._torch.cat([self._cosines, best.values], dim=1)
         numbers = self._torch.cat([self._ids, ids[best.indices]], dim=1)
         kept = cosines.topk(self._k, dim=1, sorted=False)
         self._cosines, self._ids = kept.values, numbers.gather(1, kept.indices)
 
     def found(self) -> Scored:
-        return self._cosines.cpu().numpy(), self._ids.cpu().numpy()
+        low = self._cosines <= self._above
+        cosines = self._cosines.masked_fill(low, -np.inf)
+        return cosines.cpu().numpy(), self._ids.masked_fill(low, -1).cpu().numpy()

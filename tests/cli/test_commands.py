@@ -22,10 +22,15 @@ COMMANDS = {
     "list": ["list", "--user", "ann"],
     "search": ["search", "kettle", "--mode", "text"],
     "related": ["related", "k0"],
+    "queries": ["queries"],
+    "usage": ["usage"],
+    "lineage": ["lineage", "k0"],
     "stats": ["stats"],
     "sql": ["sql", "select id, content, metadata, embedding, event_at from memories"],
+    "export": ["export", "COPY"],
     "consolidate": ["consolidate", "--dry-run", "--min-similarity", "0.5"],
     "apply": ["apply", "PLAN", "--yes"],
+    "dream": ["dream", "--once", "--min-similarity", "0.5"],
     "optimize": ["optimize"],
     "log": ["log", "--upkeep"],
     "diff": ["diff", "2", "4"],
@@ -40,7 +45,7 @@ COMMANDS = {
     "index show": ["index", "show"],
     "index recall": ["index", "recall", "--sample", "3"],
 }
-SILENT = {"related"}
+SILENT = {"related", "lineage", "queries"}
 
 
 def test_every_command_is_in_the_table():

@@ -30,8 +30,8 @@ HOSTILE = {
 ARGUMENTS = {
     "add": ["x"], "import": ["-"], "upsert": ["x", "--key", "k"], "update": ["k0"],
     "supersede": ["k0", "--with", "y"], "retire": ["k0"], "unretire": ["k0"], "delete": ["k0"],
-    "get": ["k0"], "search": ["x", "--mode", "text"], "related": ["k0"],
-    "sql": ["select 1"], "apply": ["-"], "diff": ["3"], "untag": ["start"],
+    "get": ["k0"], "search": ["x", "--mode", "text"], "related": ["k0"], "lineage": ["k0"],
+    "sql": ["select 1"], "export": ["COPY"], "apply": ["-"], "diff": ["3"], "untag": ["start"],
     "checkout": ["3", "COPY"], "rollback": ["3"], "revert": ["4"], "branch": ["side"],
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_no_option_gives_a_traceback(name, flag, lmem, store, tmp_path):
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize(
-    "name", ["get", "related", "retire", "untag", "sql", "rollback", "diff", "import", "apply"]
+    "name", ["get", "related", "lineage", "retire", "untag", "sql", "rollback", "diff", "import", "apply"]
 )
 def test_no_argument_gives_a_traceback(name, value, lmem, store):
     done = lmem(name, "--", value)

@@ -26,6 +26,7 @@ READS = {
     ),
     "log": (["log"], lambda a: [e["version"] for e in a] == [3]),
     "related": (["related", "k5"], lambda a: a == []),
+    "lineage": (["lineage", "k5"], lambda a: a["memory"]["state"] == "active"),
     "stats": (["stats"], lambda a: (a["version"], a["visible"]) == (3, 6)),
     "sql": (["sql", "select id from memories where state = 'retired'"], lambda a: a == []),
 }

@@ -63,7 +63,7 @@ def test_a_key_that_two_scopes_hold_is_no_name(lmem, fresh):
 def test_every_verb_takes_the_end_of_an_id(lmem, alike):
     name = next(n for n in names(lmem("list", "--user", "ann")) if n.startswith(".."))
     for words in (
-        ["get"], ["related"], ["update", "--importance", "1"], ["retire", "--yes"], ["unretire"],
+        ["get"], ["related"], ["lineage"], ["update", "--importance", "1"], ["retire", "--yes"], ["unretire"],
         ["delete", "--yes"],
     ):  # fmt: skip
         assert lmem(words[0], name, *words[1:]).code == 0, words

@@ -8,6 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_memory.curate.cluster import cohesion, grouped, near_duplicates, unit, windows
+from lance_memory.curate.distinct import Facts
+from lance_memory.curate.members import blocks_of
+from lance_memory.curate.options import ClusterMethod
+from lance_memory.index import near
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -78,6 +82,152 @@ def test_more_rows_than_one_block_are_clustered_like_few():
     cosines = rows @ rows.T
     assert sum(map(len, clusters)) == 2_300
     assert all((cosines[np.ix_(c, c)] > 0.9).all() for c in clusters)
+
+
+METHODS = st.sampled_from(list(ClusterMethod))
+
+
+def numbered(labels):
+    """Facts of rows: a number each, and none where the label is 0."""
+    values = [{"number": frozenset([str(x)])} if x else {} for x in labels]
+    return [Facts(values=one, negated=False) for one in values]
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, SIZES, FLOORS, st.integers(2, 6), METHODS, st.booleans(), st.integers(0, 8))
+def test_every_method_keeps_its_word(seed, n, floor, max_size, method, copied, kinds):
+    """Disjoint, bounded, linked, without conflicts; and no two rows are left that might be one."""
+    rows = vectors(seed, n, distinct=4) if copied else vectors(seed, n)
+    random = np.random.default_rng(seed)
+    if copied and n:
+        rows = rows[random.integers(0, n, n)]
+    labels = random.integers(0, kinds + 1, n)
+    found = numbered(labels)
+    clusters = near_duplicates(
+        rows,
+        floor=floor,
+        max_size=max_size,
+        method=method,
+        facts=lambda at: [found[i] for i in at],
+    )
+    members = [p for cluster in clusters for p in cluster]
+    assert len(set(members)) == len(members)
+    assert all(2 <= len(cluster) <= max_size for cluster in clusters)
+    assert clusters == sorted(sorted(cluster) for cluster in clusters)
+    cosines = rows @ rows.T
+    np.fill_diagonal(cosines, -2)
+    for cluster in clusters:
+        assert len({int(labels[i]) for i in cluster} - {0}) <= 1
+        among = cosines[np.ix_(cluster, cluster)]
+        assert (among.max(axis=1) >= floor - 1e-5).all(), "a member is near no other"
+        if method == ClusterMethod.AVERAGE:
+            assert cohesion(rows[cluster]) >= floor - 1e-4
+    left = sorted(set(range(n)) - set(members))
+    for i in left:
+        for j in left:
+            may = labels[i] == labels[j] or not labels[i] or not labels[j]
+            assert i == j or not may or cosines[i, j] < floor + 1e-5
+
+
+@pytest.mark.parametrize("method", list(ClusterMethod))
+def test_thousands_of_copies_of_one_text_are_all_clustered(method):
+    """Each row's list of neighbours would be the same first rows."""
+    rows = unit(np.random.default_rng(0).standard_normal((3, 16)).astype(np.float32))
+    rows = np.vstack([np.repeat(rows[:1], 3_000, axis=0), rows[1:]])
+    clusters = near_duplicates(rows, floor=0.9, max_size=20, method=method)
+    assert clusters == [list(range(i, i + 20)) for i in range(0, 3_000, 20)]
+    clusters = near_duplicates(rows[:601], floor=0.9, max_size=400, method=method)
+    assert sum(map(len, clusters)) == 601
+    assert max(map(len, clusters)) <= 400
+
+
+@pytest.mark.parametrize("method", list(ClusterMethod))
+def test_a_crowd_that_is_near_without_being_equal_is_all_clustered(method):
+    rows = vectors(1, 1_500, d=32, distinct=1)
+    clusters = near_duplicates(rows, floor=0.9, max_size=8, method=method)
+    assert 1_500 - sum(map(len, clusters)) <= 1
+    assert max(map(len, clusters)) == 8
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("method", list(ClusterMethod))
+def test_texts_that_differ_in_a_number_each_hide_no_pair(method, copied):
+    """700 numbers, two rows of each: the nearest 40 of a row all have another number."""
+    rows = vectors(2, 1_400, d=32, distinct=1)
+    if copied:
+        rows[:] = rows[0]
+    found = numbered([1 + i % 700 for i in range(1_400)])
+    clusters = near_duplicates(
+        rows, floor=0.9, max_size=20, method=method, facts=lambda at: [found[i] for i in at]
+    )
+    assert clusters == [[i, i + 700] for i in range(700)]
+
+
+def test_facts_are_asked_for_only_of_rows_that_are_near_another():
+    rows = np.vstack([np.eye(6, 8, dtype=np.float32), np.eye(2, 8, dtype=np.float32)])
+    asked = []
+
+    def facts(at):
+        asked.append(at.tolist())
+        return numbered([1, 1, 1, 2])
+
+    assert near_duplicates(rows, floor=0.9, max_size=5, facts=facts) == [[0, 6]]
+    assert asked == [[0, 1, 6, 7]]
+
+
+def chain(*angles):
+    """Unit vectors in a plane, at these angles."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_components_follow_links_and_cut_the_weakest():
+    rows = chain(0.0, 0.1, 0.2, 0.35, 0.45, 0.55)
+    options = {"floor": np.cos(0.16), "method": "components"}
+    assert near_duplicates(rows, max_size=6, **options) == [[0, 1, 2, 3, 4, 5]]
+    assert near_duplicates(rows, max_size=4, **options) == [[0, 1, 2], [3, 4, 5]]
+    greedy = near_duplicates(rows, max_size=6, floor=np.cos(0.16))
+    assert greedy == [[0, 1, 2], [3, 4]]
+
+
+def test_average_linkage_joins_down_to_the_floor():
+    """0.0-0.1 and 0.3-0.4 are on average 0.3 apart, though 0.1 and 0.3 are nearer."""
+    rows = chain(0.0, 0.1, 0.3, 0.4)
+    means = rows[:2] @ rows[2:].T
+    options = {"max_size": 4, "method": "average"}
+    assert near_duplicates(rows, floor=means.mean() + 1e-4, **options) == [[0, 1], [2, 3]]
+    assert near_duplicates(rows, floor=means.mean() - 1e-4, **options) == [[0, 1, 2, 3]]
+
+
+def test_a_component_larger_than_a_tree_takes_is_linked_in_parts():
+    rows = vectors(4, 2_600, d=16, distinct=1)
+    clusters = near_duplicates(rows, floor=0.9, max_size=30, method="average")
+    assert 2_600 - sum(map(len, clusters)) <= 1
+    assert all(cohesion(rows[cluster]) >= 0.9 for cluster in clusters)
+
+
+def test_blocks_are_cells_of_near_rows():
+    """Of the pairs at or above the floor, the share that 8 of 40 blocks find."""
+    random = np.random.default_rng(5)
+    first = vectors(5, 3_000, d=48, distinct=60)
+    again = unit(first[:600] + 0.03 * random.standard_normal((600, 48)).astype(np.float32))
+    rows = np.vstack([first, again])
+    blocks = blocks_of(rows, rows[random.choice(len(rows), 40, replace=False)])
+    assert len(set(blocks.tolist())) == 40
+    whole, blocked = (pairs_above(rows, 0.97, given) for given in (None, blocks))
+    assert blocked <= whole
+    assert len(blocked) / len(whole) >= 0.98
+    assert len(set(blocks_of(rows, None).tolist())) == 2
+
+
+def pairs_above(rows, floor, blocks):
+    graph = near(rows, 200, floor=floor, blocks=blocks)
+    owner = np.repeat(np.arange(len(rows)), np.diff(graph.offsets))
+    return set(zip(owner.tolist(), graph.index.tolist(), strict=True))
+
+
+def test_when_told_to_stop_what_was_found_is_the_answer():
+    rows = np.vstack([np.eye(4, dtype=np.float32)] * 2)
+    assert near_duplicates(rows, floor=0.9, max_size=2, stop=lambda: True) == []
 
 
 def test_nothing_and_one_have_no_near_duplicates():

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lance_memory import (
+    Bounds,
     ConflictError,
     ConsolidateOptions,
     ConsolidationPlan,
     Derived,
+    Execution,
+    InvalidInputError,
     Kind,
-    LanceMemoryError,
     Relationship,
     State,
+    StoppedError,
+    TransformError,
     WriteResult,
 )
 
@@ -104,7 +109,7 @@ def test_the_derived_memory_carries_what_its_sources_had(store, embedder):
         {"same": 1},
         Kind.SEMANTIC,
     )
-    assert (new.importance, new.confidence) == (pytest.approx(0.8), pytest.approx(0.9))
+    assert (new.importance, new.confidence) == (pytest.approx(0.8), pytest.approx(0.93))
     assert (new.valid_from, new.event_at) == (NOON, NOON + timedelta(days=2))
     assert (new.source, new.state, new.revision) == ("consolidated", State.ACTIVE, 1)
     assert set(new.relationships) == {
@@ -277,7 +282,7 @@ def test_the_similarity_floor_is_a_cosine(store):
     store.add("b", embedding=[0.8, 0.6] + [0.0] * 14)
     for floor, clusters in ((0.79, 1), (0.81, 0)):
         plan = store.consolidate(
-            ConsolidateOptions(min_similarity=floor, min_kept=0), joined, dry_run=True
+            ConsolidateOptions(min_similarity=floor, max_dropped=1), joined, dry_run=True
         )
         assert len(plan.clusters) == clusters
     assert plan.selected == 2
@@ -356,7 +361,7 @@ def test_memories_without_vectors_are_consolidated_by_structure_only(store):
         ("", "empty text"),
         (" \n", "empty text"),
         (Derived(content=""), "empty text"),
-        ("nothing of it", r"kept 0% of the sources' numbers and names"),
+        ("nothing of it", "dropped 100% of the sources' numbers, names and negations"),
     ],
     ids=str,
 )
@@ -378,11 +383,11 @@ def test_a_transform_that_drops_the_facts_is_refused_for_its_cluster_alone(store
     ]
 
 
-def test_how_much_must_be_kept_is_an_option(store):
+def test_how_much_may_be_dropped_is_an_option(store):
     store.add_many(repeated("she met Maria in Rome", 2))
-    for share, accepted in ((0.5, 1), (0.6, 0), (0.0, 1)):
+    for share, accepted in ((0.5, 1), (0.4, 0), (1.0, 1)):
         plan = store.consolidate(
-            ConsolidateOptions(min_kept=share), lambda ms: "met Maria", dry_run=True
+            ConsolidateOptions(max_dropped=share), lambda ms: "met Maria", dry_run=True
         )
         assert len(plan.accepted) == accepted
 
@@ -412,16 +417,121 @@ def test_a_malformed_answer_is_refused_for_its_cluster_when_it_is_planned(store,
     assert sorted(contents(store)) == ["rome in may", "tea at four", "tea at four"]
 
 
-def test_a_transform_that_raises_stops_the_pass_and_writes_nothing(store):
-    store.add_many(repeated("tea at four", 2))
+def test_a_transform_that_raises_leaves_its_cluster_alone(store):
+    store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
+
+    def transform(memories):
+        if "tea" in memories[0].content:
+            raise ZeroDivisionError("the model is gone")
+        return "rome in may"
+
+    result = store.consolidate(transform=transform)
+    (failed,) = result.plan.failed
+    assert failed.reason == "it raised ZeroDivisionError: the model is gone"
+    assert sorted(contents(store)) == ["rome in may", "tea at four", "tea at four"]
+    assert store.log(limit=1)[0].manifest["skipped"] == [
+        {"sources": list(failed.sources), "reason": failed.reason, "failed": True}
+    ]
+
+
+def test_all_or_nothing_writes_nothing_where_a_cluster_failed(store):
+    store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
+    strict = Execution(on_failure="all_or_nothing")
     before = store.version
 
     def transform(memories):
-        raise ZeroDivisionError("the model is gone")
+        return "" if "tea" in memories[0].content else "rome in may"
 
-    with pytest.raises((ZeroDivisionError, LanceMemoryError), match="the model is gone"):
-        store.consolidate(transform=transform)
-    assert (store.version, store.count()) == (before, 2)
+    with pytest.raises(TransformError, match="1 of 2 clusters failed.*an empty text"):
+        store.consolidate(transform=transform, execution=strict)
+    plan = store.consolidate(transform=transform, execution=strict, dry_run=True)
+    saved = ConsolidationPlan.from_json(plan.to_json())
+    assert (saved, len(saved.failed), len(saved.accepted)) == (plan, 1, 1)
+    with pytest.raises(TransformError, match="nothing was written"):
+        store.apply(saved)
+    assert (store.version, store.count()) == (before, 4)
+
+
+def test_all_or_nothing_lets_a_transform_leave_a_cluster_alone(store):
+    store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
+    result = store.consolidate(
+        transform=lambda ms: None if "tea" in ms[0].content else "rome in may",
+        execution=Execution(on_failure="all_or_nothing"),
+    )
+    assert (len(result.plan.accepted), store.count()) == (1, 3)
+
+
+def test_ctrl_c_in_a_transform_leaves_the_store_as_it_was(store):
+    """C42."""
+    store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
+    before = store.version
+
+    def transform(memories):
+        if "tea" in memories[0].content:
+            raise KeyboardInterrupt
+        return "rome in may"
+
+    for workers in (1, 3):
+        with pytest.raises(KeyboardInterrupt):
+            store.consolidate(transform=transform, execution=Execution(workers=workers))
+    assert (store.version, store.count()) == (before, 4)
+
+
+def test_a_pass_that_is_asked_to_stop_writes_nothing(store):
+    store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
+    before, stop = store.version, threading.Event()
+
+    def transform(memories):
+        stop.set()
+        return memories[0].content
+
+    with pytest.raises(StoppedError):
+        store.consolidate(transform=transform, stop=stop)
+    assert (store.version, store.count()) == (before, 4)
+
+
+def test_a_pass_ends_at_its_bounds_and_the_next_one_goes_on(store):
+    for topic in ("tea at four", "rome in may", "red shoes"):
+        store.add_many(repeated(topic, 3))
+    one = store.consolidate(bounds=Bounds(clusters=1))
+    assert (len(one.plan.clusters), one.plan.cut) == (1, "1 clusters were asked for, and 3 are there")
+    two = store.consolidate(bounds=Bounds(rows=4))
+    assert (two.plan.selected, two.plan.cut, store.count()) == (4, "", 5)
+    late = store.consolidate(bounds=Bounds(seconds=1e-9))
+    assert (late.plan.clusters, late.plan.cut) == ((), "1e-09 s were over")
+    store.consolidate()
+    assert store.count() == 3
+
+
+def test_why_a_pass_was_made_is_in_its_manifest(store):
+    store.add_many(repeated("tea at four", 2))
+    store.consolidate(trigger="idle for 10 min")
+    assert store.log(limit=1)[0].manifest["trigger"] == "idle for 10 min"
+
+
+def test_the_facts_that_a_derived_text_lacks_are_listed(store):
+    store.add_many(repeated("Ana never met Maria in Rome at 16:00", 2))
+    plan = store.consolidate(transform=lambda ms: "Ana met Maria at 16:00", dry_run=True)
+    (cluster,) = plan.accepted
+    assert cluster.dropped == ("not", "Rome")
+    assert "dropped: not, Rome" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"options": lambda ms: "x"}, "a transform goes into transform="),
+        ({"execution": 4}, "execution is 4"),
+        ({"guard": 0.5}, "guard is 0.5"),
+        ({"bounds": 7}, "bounds is 7"),
+        ({"stop": True}, "stop is True"),
+        ({"transform": "latest"}, "transform is 'latest'; it takes a callable"),
+    ],
+    ids=["options", "execution", "guard", "bounds", "stop", "transform"],
+)
+def test_an_argument_of_the_wrong_kind_is_refused(store, wrong, message):
+    with pytest.raises(InvalidInputError, match=message):
+        store.consolidate(**wrong)
 
 
 def test_a_transform_sees_whole_memories_oldest_first(store):

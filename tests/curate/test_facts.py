@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lance_memory.curate.facts import content_words, kept, salient, sentences, strip_accents
+from lance_memory.curate.facts import Dropped, content_words, dropped, salient, sentences
+from lance_memory.curate.folding import strip_accents
 
 
 @pytest.mark.parametrize(
@@ -62,20 +63,35 @@ def test_numbers_names_and_negations_are_salient(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("sources", "derived", "share"),
+    ("sources", "derived", "missing", "share"),
     [
-        (["met Maria in Rome"], "maria, rome", 1.0),
-        (["met Maria in Rome"], "Maria was there", 0.5),
-        (["met Maria in Rome", "paid 50 in Rome"], "nothing", 0.0),
-        (["paid 50", "paid 60", "paid 70", "paid 80"], "paid 50 and 60 and 70", 0.75),
-        (["only plain words"], "whatever", 1.0),
-        (["he does not"], "he does", 1.0),
-        ([], "", 1.0),
-        (["foi a São Paulo"], "sao paulo", 1.0),
+        (["met Maria in Rome"], "maria, rome", (), 0.0),
+        (["met Maria in Rome"], "Maria was there", ("Rome",), 0.5),
+        (["met Maria in Rome", "paid 50 in Rome"], "nothing", ("Maria", "Rome", "50"), 1.0),
+        (["paid 50", "paid 60", "paid 70", "paid 80"], "paid 50 and 60 and 70", ("80",), 0.25),
+        (["only plain words"], "whatever", (), 0.0),
+        (["he does not", "she doesn't"], "he does", ("not",), 1.0),
+        (["he does not"], "he never did", (), 0.0),
+        ([], "", (), 0.0),
+        (["foi a São Paulo"], "sao paulo", (), 0.0),
+        (["two cats at 9 am"], "2 cats at 9:00", (), 0.0),
+        (["two cats at 9 am"], "2 dogs at 9", ("9 am",), 0.5),
+        (["due on 2025-03-05, said Ana"], "Ana: due March 5, 2025", (), 0.0),
+        (["due on 2025-03-05, said Ana"], "Ana: due March 6, 2025", ("2025-03-05",), 0.5),
+        (["on Monday in NASA's lab"], "", ("Monday", "NASA's"), 1.0),
+        (["vive no Porto e não em Braga"], "vive no Porto, em Braga", ("not",), 1 / 3),
     ],
 )
-def test_kept_is_the_share_of_numbers_and_names(sources, derived, share):
-    assert kept(sources, derived) == share
+def test_what_a_derived_text_drops_is_listed_as_the_sources_write_it(
+    sources, derived, missing, share
+):
+    assert dropped(sources, derived) == Dropped(missing=missing, share=pytest.approx(share))
+
+
+def test_a_fact_that_is_dropped_is_listed_once_where_it_appeared_first():
+    sources = ["Then Rome, 7 and Maria", "not Maria, not Rome", "7, seven, Oslo"]
+    expected = ("Rome", "7", "Maria", "not", "Oslo")
+    assert dropped(sources, "") == Dropped(missing=expected, share=1.0)
 
 
 def test_accents_are_stripped_and_letters_stay():

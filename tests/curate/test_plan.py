@@ -79,7 +79,9 @@ def test_a_truncated_plan_is_refused(plan):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "vibes"}, "there are: similarity, session, run, window"),
+        ({"by": "vibes"}, "there are: similarity, session, run, tenant, prefix, window"),
+        ({"method": "dbscan"}, "there are: greedy, components, average"),
+        ({"separator": ""}, "it takes a text"),
         ({"min_similarity": 1.1}, r"no cosine; it lies within -1..1"),
         ({"min_similarity": float("nan")}, "no cosine"),
         ({"min_size": 1}, "2 members or more"),
@@ -87,8 +89,8 @@ def test_a_truncated_plan_is_refused(plan):
         ({"window": timedelta(0)}, "longer than nothing"),
         ({"across": ("team",)}, "the scope levels are: tenant, user"),
         ({"across": "user"}, "scope levels"),
-        ({"min_kept": 1.5}, "not within 0..1"),
-        ({"min_kept": -0.1}, "not within 0..1"),
+        ({"max_dropped": 1.5}, "not within 0..1"),
+        ({"max_dropped": -0.1}, "not within 0..1"),
     ],
     ids=str,
 )
@@ -105,7 +107,7 @@ def test_options_that_make_no_sense_say_why(options, message):
             by=ClusterBy.WINDOW,
             window=timedelta(hours=1.5),
             across=("session", "run"),
-            min_kept=0.0,
+            max_dropped=1.0,
         ),
     ],
 )

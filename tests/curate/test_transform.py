@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_memory import Memory, keep_distinct
+from lance_memory import Memory
 from lance_memory.curate.facts import salient, sentences
+from lance_memory.curate.transform import TRANSFORMS, extractive, latest, merge_lines
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -31,7 +32,7 @@ def cluster(*texts, embedded=True):
 
 
 def derived(*texts, **options):
-    return keep_distinct(cluster(*texts, **options)).content
+    return extractive(cluster(*texts, **options)).content
 
 
 WORDS = st.sampled_from(
@@ -124,3 +125,69 @@ def test_one_memory_stays_what_it_says():
 
 def test_memories_without_vectors_are_kept_distinct_too():
     assert "Rome" in derived("Lives in Rome now.", "Drinks tea every morning.", embedded=False)
+
+
+def test_the_latest_is_the_newest_statement_and_nothing_else():
+    assert latest(cluster("Lives in Rome.", "Likes tea.", "Lives in Pisa.")).content == (
+        "Lives in Pisa."
+    )
+
+
+def merged(*texts):
+    return merge_lines(cluster(*texts)).content
+
+
+LINES = st.sampled_from(
+    ["tea", "- Tea", "* tea.", "2. milk", "  two  words", "5 km", "-5 km", "#x", "a:"]
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(LINES, min_size=1, max_size=5).map("\n".join), min_size=1, max_size=4))
+def test_merged_lines_are_lines_of_the_sources_and_merging_again_changes_nothing(texts):
+    result = merged(*texts)
+    said = {line.strip() for text in texts for line in text.splitlines()}
+    assert {line.strip() for line in result.splitlines()} <= said
+    assert set().union(*map(salient, texts)) <= salient(result)
+    assert merged(result) == result
+    assert merged(*texts, *texts) == result
+
+
+@pytest.mark.parametrize(
+    ("texts", "result"),
+    [
+        (("Buy tea", "buy  TEA.", "Buy milk"), "Buy tea\nBuy milk"),
+        (("- tea\n- milk", "* Milk\n* bread"), "- tea\n- milk\n* bread"),
+        (("1. milk\n2. bread", "1. bread\n2. eggs"), "1. milk\n2. bread\n2. eggs"),
+        (("Café\n\n\nthé", "Cafe\u0301"), "Café\nthé"),
+        (("", "tea"), "tea"),
+        # What only looks like the same line stays.
+        (("10. August", "3. August"), "10. August\n3. August"),
+        (("It is -5", "It is 5"), "It is -5\nIt is 5"),
+        (("Call 5. now", "Call now"), "Call 5. now\nCall now"),
+        (("Ana likes tea?", "Ana likes tea."), "Ana likes tea?\nAna likes tea."),
+        (("Likes:\n- tea", "Dislikes:\n- tea"), "Likes:\n- tea\nDislikes:\n- tea"),
+        (("# Likes\ntea", "# Dislikes\ntea"), "# Likes\ntea\n# Dislikes\ntea"),
+        (
+            ("- Rome\n  - on Monday", "- Pisa\n  - on Monday"),
+            "- Rome\n  - on Monday\n- Pisa\n  - on Monday",
+        ),
+        (("Likes:\n- tea", "likes:\n* Tea."), "Likes:\n- tea"),
+        # Nothing comes to stand under another memory's heading.
+        (("Never buy:\n- tea", "- milk"), "- milk\nNever buy:\n- tea"),
+        (
+            ("# Never\nbuy tea", "A list:\n- x", "buy milk"),
+            "buy milk\nA list:\n- x\n# Never\nbuy tea",
+        ),
+    ],
+)
+def test_distinct_lines_are_kept_as_they_were_first_written(texts, result):
+    assert merged(*texts) == result
+
+
+def test_the_transforms_without_a_model_have_names():
+    assert dict(TRANSFORMS) == {
+        "extractive": extractive,
+        "latest": latest,
+        "merge-lines": merge_lines,
+    }

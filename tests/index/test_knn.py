@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from index_kit import clustered
 
 from lance_memory import InvalidInputError
-from lance_memory.index import IvfPqSpec, pick, self_join, top_k, topk
+from lance_memory.index import IvfPqSpec, near, pick, self_join, top_k, topk
 from lance_memory.record.unit import unit
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -54,10 +54,11 @@ def test_top_k_is_the_head_of_the_sorted_cosines(m, n, k, seed, coarse):
     assert all(len(set(line)) == len(line) for line in index.tolist())
 
 
-def stream_with(library, queries, k):
+def stream_with(library, queries, k, floor=-np.inf):
     """A search as on the CPU, but with this library: CUDA's one runs on torch's CPU, too."""
     search = topk.TopK(queries, k, device="cpu")
-    search._arithmetic, search._blocks = library, [library.search(unit(queries), k)]
+    above = np.nextafter(np.float32(floor), np.float32(-np.inf))
+    search._arithmetic, search._blocks = library, [library.search(unit(queries), k, above)]
     return search
 
 
@@ -91,6 +92,47 @@ def test_rows_seen_in_blocks_are_ranked_as_all_at_once(library, cuts, k, coarse,
     assert all(len(set(line)) == size for line in places.tolist())
     assert (found[:, size:] == -1).all()
     assert np.isneginf(similarity[:, size:]).all()
+
+
+@pytest.mark.parametrize("library", [topk._Numpy(), topk._Torch("cpu")], ids=["numpy", "torch"])
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    k=st.integers(1, 40),
+    floor=st.sampled_from([-1.0, 0.0, 0.6, 0.9, 1.0]),
+    coarse=st.booleans(),
+    guarded=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_rows_below_the_floor_or_not_allowed_are_none(library, k, floor, coarse, guarded, seed):
+    rng = np.random.default_rng(seed)
+    queries, rows = (rng.standard_normal((c, 3)).astype(np.float32) for c in (15, 120))
+    rows = np.round(rows) + np.float32(0.25) if coarse else rows
+    may = rng.random((15, 120)) < 0.5 if guarded else np.ones((15, 120), bool)
+    search = stream_with(library, queries, k, floor)
+    for part in np.split(np.arange(120), [50, 90]):
+        search.see(part, rows[part], allowed=may[:, part] if guarded else None)
+    similarity, found = search.found()
+    scores = cosines(queries, rows)
+    for line, ids, values, allowed in zip(scores, found, similarity, may, strict=True):
+        ids, values = ids[ids >= 0], values[ids >= 0]
+        surely = np.count_nonzero(allowed & (line >= floor + 1e-5))
+        perhaps = np.count_nonzero(allowed & (line >= floor - 1e-5))
+        assert min(surely, k) <= len(ids) <= min(perhaps, k)
+        assert allowed[ids].all()
+        best = -np.sort(-line[allowed])[: len(ids)]
+        assert np.allclose(values, best, atol=1e-5)
+        assert np.allclose(line[ids], values, atol=1e-5)
+
+
+def test_many_good_rows_are_merged_in_parts():
+    """All 9,000 rows reach the floor for each of 400 queries: more than is merged at once."""
+    rows = unit(np.abs(np.random.default_rng(0).standard_normal((9_000, 8))).astype(np.float32))
+    search = topk.TopK(rows[:400], 20, floor=0.0, device="cpu")
+    search.see(np.arange(9_000), rows)
+    similarity, found = search.found()
+    scores = cosines(rows[:400], rows)
+    assert np.allclose(similarity, -np.sort(-scores, axis=1)[:, :20], atol=1e-5)
+    assert np.allclose(np.take_along_axis(scores, found, axis=1), similarity, atol=1e-5)
 
 
 def test_of_equal_rows_those_seen_first_are_kept():
@@ -130,6 +172,47 @@ def test_a_row_is_not_its_own_neighbour_and_the_floor_holds(device):
     assert np.allclose(found.similarity, expected, atol=1e-5)
     assert np.array_equal(found.index == -1, np.isneginf(found.similarity))
     assert not (found.index == np.arange(2_000)[:, None]).any()
+
+
+def neighbours_of(graph, row):
+    start, end = graph.offsets[row : row + 2]
+    return dict(zip(graph.index[start:end].tolist(), graph.similarity[start:end], strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("blocked", [False, True])
+def test_a_graph_holds_the_nearest_of_the_members_that_are_allowed(device, blocked):
+    rows = clustered(900, seed=8)
+    members = np.sort(np.random.default_rng(1).choice(900, 600, replace=False))
+    colour = np.arange(900) % 3
+    graph = near(
+        rows,
+        6,
+        floor=0.6,
+        members=members,
+        blocks=np.arange(900) % 8 if blocked else None,  # 8 blocks: each is compared with all
+        allowed=lambda a, b: colour[a][:, None] == colour[b],
+        device=device,
+    )
+    scores = cosines(rows, rows)
+    np.fill_diagonal(scores, -1)
+    scores[colour[:, None] != colour] = -1
+    scores[~np.isin(np.arange(900), members)] = -1
+    scores[:, ~np.isin(np.arange(900), members)] = -1
+    for row in range(900):
+        found = neighbours_of(graph, row)
+        best = [x for x in -np.sort(-scores[row])[:6] if x >= 0.6]
+        assert np.allclose(list(found.values()), best, atol=1e-5)
+        assert np.allclose(scores[row][list(found)], best, atol=1e-5)
+        assert graph.full[row] == (len(found) == 6)
+
+
+def test_a_graph_that_is_told_to_stop_has_what_it_found_by_then():
+    """The rows are looked at 8,192 at a time."""
+    rows = np.repeat(np.random.default_rng(0).standard_normal((5_000, 32)), 2, axis=0)
+    asked = iter([False, True])
+    graph = near(rows.astype(np.float32), 1, floor=0.9999, stop=lambda: next(asked))
+    assert np.diff(graph.offsets).tolist() == [1] * 8_192 + [0] * 1_808
 
 
 def test_equal_rows_are_each_others_neighbours():

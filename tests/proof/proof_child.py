@@ -12,7 +12,7 @@ from proof_kit import Clock, open_store
 
 from lance_memory import ConflictError, ConsolidateOptions
 
-EVERYTHING = ConsolidateOptions(min_similarity=-1.0, min_kept=0.0)
+EVERYTHING = ConsolidateOptions(min_similarity=-1.0, max_dropped=1.0, distinct=False)
 
 
 def say(**values):

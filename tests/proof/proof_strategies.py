@@ -73,12 +73,14 @@ filters = st.fixed_dictionaries(
 )
 options = st.builds(
     ConsolidateOptions,
-    by=st.sampled_from(("similarity", "similarity", "session", "window")),
+    by=st.sampled_from(("similarity", "similarity", "session", "window", "tenant", "prefix")),
+    method=st.sampled_from(("greedy", "components", "average")),
+    distinct=st.booleans(),
     min_similarity=st.sampled_from((-1.0, 0.2, 0.5)),
     max_size=st.sampled_from((2, 3, 20)),
     window=st.sampled_from((timedelta(seconds=30), timedelta(days=1))),
     across=st.sampled_from(((), (), ("user",), ("user", "session"))),
-    min_kept=st.just(0.0),
+    max_dropped=st.just(1.0),
 )
 
 

@@ -21,7 +21,7 @@ from lance_memory import ConflictError, ConsolidateOptions, NotFoundError, Stora
 from lance_memory.record.times import utc_now
 
 CHILD = str(Path(__file__).with_name("proof_child.py"))
-EVERYTHING = ConsolidateOptions(min_similarity=-1.0, min_kept=0.0)
+EVERYTHING = ConsolidateOptions(min_similarity=-1.0, max_dropped=1.0, distinct=False)
 
 
 def start(verb, *arguments):

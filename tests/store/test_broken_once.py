@@ -145,7 +145,7 @@ def test_a_transform_cannot_take_a_source_out_of_the_plan(store):
             memories.pop()
         return "tea"
 
-    plan = store.consolidate(ConsolidateOptions(by="session", min_kept=0), greedy, dry_run=True)
+    plan = store.consolidate(ConsolidateOptions(by="session", max_dropped=1), greedy, dry_run=True)
     assert [c.size for c in plan.clusters] == [4]
 
 

@@ -1,0 +1,160 @@
+"""What consolidation saves and what it costs: rows against recall, on real conversations.
+
+LoCoMo's turns (see bench/locomo.py) are consolidated at several floors with transforms that need no
+model. After each pass all questions are asked, and a piece of evidence counts as found where its
+turn, or the memory that took its place, is among the first 10. Then the pass is undone.
+
+    .venv/bin/python bench/consolidation.py [--data FILE] [--floors .85 .7 ...] [--no-plot]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from bench.locomo import Corpus, data_path, keys_held, load
+from bench.measure import Stopwatch, emit
+from bench.retrieval import Asked
+from lance_memory import ConsolidateOptions, Guard, MemoryStore, extractive, latest
+
+RESULTS = Path(__file__).resolve().parent / "results"
+FLOORS = (0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
+TRANSFORMS = {"extractive": extractive, "latest": latest}
+GUARDS = {"guarded": Guard(), "unguarded": None}
+K = 10
+
+
+def asked_all(store: MemoryStore, corpus: Corpus) -> list[Asked]:
+    """Every question inside its conversation; each piece of evidence at its first place."""
+    keys = keys_held(store)
+    by_user = defaultdict(list)
+    for question in corpus.questions:
+        by_user[question.conversation].append(question)
+    found = []
+    for user, questions in by_user.items():
+        answers = store.search_many([q.text for q in questions], k=K, user=user)
+        for question, answer in zip(questions, answers, strict=True):
+            held = [keys[hit.memory.id] & question.evidence for hit in answer.hits]
+            first: dict[str, int] = {}
+            for place, some in enumerate(held):
+                for key in some:
+                    first.setdefault(key, place)
+            found.append(
+                Asked(
+                    category=question.category,
+                    part="",
+                    places=tuple(sorted(first.values())),
+                    total=len(question.evidence),
+                )
+            )
+    return found
+
+
+def recall(asked: Iterable[Asked]) -> float:
+    """Mean share of the evidence among the first 10, in per cent."""
+    shares = [one.recall(K) for one in asked]
+    return round(100 * sum(shares) / len(shares), 2)
+
+
+def one_pass(
+    store: MemoryStore, corpus: Corpus, *, floor: float, transform: str, guard: str, before: float
+) -> dict[str, Any]:
+    """Consolidate, ask, undo."""
+    watch = Stopwatch()
+    visible, start = store.count(), store.version
+    options = ConsolidateOptions(min_similarity=floor, across=("session",))
+    done = watch(
+        "pass",
+        lambda: store.consolidate(options, TRANSFORMS[transform], guard=GUARDS[guard]),
+    )
+    after = recall(watch("ask", lambda: asked_all(store, corpus)))
+    if store.version != start:
+        store.rollback(start)
+    assert store.count() == visible
+    plan = done.plan
+    held_back = [c for c in plan.failed if c.reason.startswith("recall")]
+    return emit(
+        bench="consolidation",
+        floor=floor,
+        transform=transform,
+        guard=guard,
+        rows=visible,
+        clusters=len(plan.accepted),
+        rows_saved=plan.rows_saved,
+        saved_percent=round(100 * plan.rows_saved / visible, 2),
+        dropped_too_much=len(plan.failed) - len(held_back),
+        held_back=len(held_back),
+        recall_before=before,
+        recall_after=after,
+        seconds=watch.steps,
+    )
+
+
+def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
+    """Rows saved against recall kept, one line for each transform."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for transform, guard in product(TRANSFORMS, GUARDS):
+        some = [x for x in lines if (x["transform"], x["guard"]) == (transform, guard)]
+        axes.plot(
+            [x["saved_percent"] for x in some],
+            [x["recall_after"] for x in some],
+            marker="o" if guard == "guarded" else "x",
+            linestyle="-" if guard == "guarded" else ":",
+            color="tab:blue" if transform == "extractive" else "tab:orange",
+            label=f"{transform}, {guard}",
+        )
+    for x in lines:
+        if (x["transform"], x["guard"]) == ("extractive", "guarded"):
+            axes.annotate(
+                f"{x['floor']:g}",
+                (x["saved_percent"], x["recall_after"]),
+                textcoords="offset points",
+                xytext=(4, 6),
+                fontsize=8,
+            )
+    axes.axhline(lines[0]["recall_before"], color="grey", linewidth=1, label="before")
+    axes.set_xlabel("visible memories saved, %")
+    axes.set_ylabel("evidence recall@10 (turn or successor), %")
+    axes.set_title("LoCoMo, consolidated across sessions at several floors")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)
+    print(f"drew {path}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="locomo10.json")
+    parser.add_argument("--floors", type=float, nargs="+", default=FLOORS)
+    parser.add_argument("--no-plot", action="store_true")
+    given = parser.parse_args(arguments)
+    corpus = load(data_path(given.data))
+    with tempfile.TemporaryDirectory() as folder:
+        store = MemoryStore.open(Path(folder) / "store", author="bench/consolidation.py")
+        store.add_many(corpus.turns)
+        store.optimize()
+        before = recall(asked_all(store, corpus))
+        ways = [
+            {"transform": transform, "guard": guard, "floor": floor}
+            for transform, guard, floor in product(TRANSFORMS, GUARDS, given.floors)
+        ]
+        lines = [one_pass(store, corpus, before=before, **way) for way in ways]
+    RESULTS.mkdir(exist_ok=True)
+    text = "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines)
+    (RESULTS / "consolidation.jsonl").write_text(text)
+    if not given.no_plot:
+        plot(lines, RESULTS / "consolidation.png")
+
+
+if __name__ == "__main__":
+    main()

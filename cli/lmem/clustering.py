@@ -1,0 +1,202 @@
+"""The options of commands that curate: how to cluster, what transforms, what is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from lmem.options import duration
+
+if TYPE_CHECKING:
+    from lance_memory import Bounds, ConsolidateOptions, Execution, Guard, Transform
+
+__all__ = ["Bounding", "Clustering", "Guarding", "Transforming"]
+
+Name: TypeAlias = str | None
+
+_PATIENCE = 120.0
+"""Seconds to wait for a program or an endpoint, unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clustering:
+    """Which memories become one."""
+
+    by: Annotated[
+        str, typer.Option(help="similarity, session, run, tenant, prefix or window.")
+    ] = "similarity"
+    method: Annotated[
+        str, typer.Option(help="Of similarity: greedy, components or average.")
+    ] = "greedy"
+    min_similarity: Annotated[
+        float, typer.Option(metavar="COSINE", help="The floor of similarity, -1..1.")
+    ] = 0.85
+    min_size: Annotated[int, typer.Option(help="Smaller clusters are left alone.")] = 2
+    max_size: Annotated[int, typer.Option(help="Memories in one cluster at most.")] = 20
+    window: Annotated[str, typer.Option(help="Length of a window, such as 12h.")] = "1d"
+    separator: Annotated[
+        str, typer.Option(help="A prefix of a key is what stands before its last one.")
+    ] = "/"
+    across: Annotated[
+        list[str] | None, typer.Option(help="Scope level a cluster may cross; repeatable.")
+    ] = None
+    distinct: Annotated[
+        bool,
+        typer.Option(
+            "--distinct/--no-distinct",
+            help="Keep apart what differs in a number, a name or a negation.",
+        ),
+    ] = True
+    max_dropped: Annotated[
+        float,
+        typer.Option(help="Share of numbers, names, dates, negations that may be lost, 0..1."),
+    ] = 0.5
+
+    def options(self) -> ConsolidateOptions:
+        """As the library's."""
+        from lance_memory import ConsolidateOptions
+
+        return ConsolidateOptions(
+            by=self.by,
+            method=self.method,
+            min_similarity=self.min_similarity,
+            min_size=self.min_size,
+            max_size=self.max_size,
+            window=duration(self.window, "--window"),
+            separator=self.separator,
+            across=tuple(self.across or ()),
+            distinct=self.distinct,
+            max_dropped=self.max_dropped,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transforming:
+    """What makes one memory of a cluster, and how it is called."""
+
+    transform: Annotated[
+        Name,
+        typer.Option(metavar="NAME", help="extractive, latest, merge-lines, or module:function."),
+    ] = None
+    transform_cmd: Annotated[
+        Name,
+        typer.Option(metavar="COMMAND", help="A program that reads and writes JSON lines."),
+    ] = None
+    llm_url: Annotated[
+        Name,
+        typer.Option(metavar="URL", help="An OpenAI-compatible endpoint; often ends in /v1."),
+    ] = None
+    llm_model: Annotated[
+        Name, typer.Option(metavar="NAME", help="The model, as the endpoint knows it.")
+    ] = None
+    llm_key_env: Annotated[
+        Name, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key.")
+    ] = None
+    workers: Annotated[int, typer.Option(help="Calls at a time.")] = 1
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For one answer; else 120 of a program or an endpoint.")
+    ] = None
+    retries: Annotated[int, typer.Option(help="After a failed call.")] = 0
+    on_failure: Annotated[
+        str, typer.Option(help="best_effort, or all_or_nothing.")
+    ] = "best_effort"
+
+    @contextmanager
+    def opened(self) -> Iterator[Transform]:
+        """The transform that was named, or the default; a program of it ends with the block."""
+        made = self.made()
+        try:
+            yield made
+        finally:
+            if isinstance(made, AbstractContextManager):
+                made.__exit__(None, None, None)
+
+    def made(self) -> Transform:
+        """The transform that was named, or the default."""
+        from lance_memory import CommandTransform, LLMTransform, transform_named
+
+        given = [self.transform, self.transform_cmd, self.llm_url]
+        if sum(one is not None for one in given) > 1:
+            raise typer.BadParameter("give one of --transform, --transform-cmd and --llm-url")
+        if self.llm_url is None and (self.llm_model or self.llm_key_env):
+            raise typer.BadParameter("--llm-model and --llm-key-env need --llm-url")
+        if self.transform_cmd is not None:
+            return CommandTransform(self.transform_cmd, timeout=self._seconds(_PATIENCE))
+        if self.llm_url is not None:
+            if not self.llm_model:
+                raise typer.BadParameter("--llm-url needs --llm-model")
+            return LLMTransform(
+                self.llm_model,
+                base_url=self.llm_url,
+                api_key=self._key(),
+                timeout=_PATIENCE if self.timeout is None else self.timeout,
+            )
+        return transform_named(self.transform or "extractive")
+
+    def execution(self, *, patience: float | None = None) -> Execution:
+        """As the library's, with a timeout of `patience` seconds where none is given.
+
+        A program and an endpoint keep the time themselves.
+        """
+        from lance_memory import Execution
+
+        beside = self.transform_cmd is not None or self.llm_url is not None
+        return Execution(
+            workers=self.workers,
+            timeout=None if beside else self._seconds(patience),
+            retries=self.retries,
+            on_failure=self.on_failure,
+        )
+
+    def _seconds(self, otherwise: float | None) -> float | None:
+        return otherwise if self.timeout is None else self.timeout
+
+    def _key(self) -> str | None:
+        if self.llm_key_env is None:
+            return None
+        key = os.environ.get(self.llm_key_env)
+        if not key:
+            raise typer.BadParameter(f"the environment variable {self.llm_key_env} is not set")
+        return key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarding:
+    """How much recall a pass may cost."""
+
+    max_loss: Annotated[
+        float, typer.Option(help="Share of recall that a cluster may lose, 0..1.")
+    ] = 0.02
+    probes: Annotated[int, typer.Option(help="Questions asked before and after; 0: none.")] = 400
+
+    def guard(self) -> Guard | None:
+        """As the library's."""
+        from lance_memory import Guard
+
+        return Guard(max_loss=self.max_loss, probes=self.probes) if self.probes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounding:
+    """Where a pass ends, whatever is left to do."""
+
+    max_rows: Annotated[
+        int | None, typer.Option(metavar="N", help="Memories to consider, the newest first.")
+    ] = None
+    max_clusters: Annotated[
+        int | None, typer.Option(metavar="N", help="Clusters to put one memory in the place of.")
+    ] = None
+    max_seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For finding and transforming.")
+    ] = None
+
+    def bounds(self) -> Bounds:
+        """As the library's."""
+        from lance_memory import Bounds
+
+        return Bounds(rows=self.max_rows, clusters=self.max_clusters, seconds=self.max_seconds)

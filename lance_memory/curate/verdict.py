@@ -1,0 +1,104 @@
+"""What one call of a transform came to, cluster by cluster."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lance_memory.curate.transform import BatchTransform, Derived, Transform
+from lance_memory.errors import InvalidInputError, LanceMemoryError, MissingExtraError
+from lance_memory.record.memory import Memory
+
+__all__ = ["Outcome", "Verdict", "raised", "verdicts"]
+
+_SHOWN = 200
+_LASTING = (InvalidInputError, MissingExtraError, BrokenExecutor)
+"""Nothing that passes by itself: asking again gives the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one cluster.
+
+    Attributes:
+        derived: the memory to take its place; None: the cluster is left alone.
+        reason: why it is left alone.
+        failed: the transform failed on it, or gave something that is no memory.
+        attempts: calls of the transform that it took.
+    """
+
+    derived: Derived | None = None
+    reason: str = ""
+    failed: bool = False
+    attempts: int = 1
+
+
+class Verdict(NamedTuple):
+    """An outcome, and whether it may be another one if asked again."""
+
+    outcome: Outcome
+    may_pass: bool = False
+
+
+def verdicts(transform: Transform, clusters: Sequence[Sequence[Memory]]) -> list[Verdict]:
+    """One verdict for each cluster, in order, from one call of the transform.
+
+    The transform gets copies, so it cannot change what is written. Exceptions become verdicts
+    here, in the process where they are raised: not every one of them can be sent to another.
+    """
+    handed = [tuple(_copied(memory) for memory in cluster) for cluster in clusters]
+    try:
+        if not isinstance(transform, BatchTransform):
+            return [_judged(transform(cluster)) for cluster in handed]
+        answers = transform.many(handed)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is these clusters' failure)
+        return [raised(error)] * len(clusters)
+    if isinstance(answers, str) or not isinstance(answers, Sequence):
+        return [_failed(f"the transform gave {_shown(answers)} for a batch")] * len(clusters)
+    if len(answers) != len(clusters):
+        found = f"the transform gave {len(answers)} answers for {len(clusters)} clusters"
+        return [_failed(found)] * len(clusters)
+    return [_judged(answer) for answer in answers]
+
+
+def raised(error: Exception) -> Verdict:
+    """The verdict on a call that raised."""
+    told = _line(str(error))
+    if not isinstance(error, LanceMemoryError):  # whose message is made for the reader
+        told = f"it raised {type(error).__name__}{told and ': '}{told}"
+    return _failed(told, may_pass=not isinstance(error, _LASTING))
+
+
+def _judged(answer: object) -> Verdict:
+    if answer is None:
+        return Verdict(Outcome(reason="the transform left it alone"))
+    if isinstance(answer, Exception):
+        return raised(answer)
+    derived = Derived(content=answer) if isinstance(answer, str) else answer
+    if not isinstance(derived, Derived) or not isinstance(derived.content, str):
+        return _failed(f"the transform gave {_shown(answer)}; it gives a text, a Derived or None")
+    if not derived.content.strip():
+        return _failed("the transform gave an empty text")
+    return Verdict(Outcome(derived=derived))
+
+
+def _failed(reason: str, *, may_pass: bool = False) -> Verdict:
+    return Verdict(Outcome(reason=reason, failed=True), may_pass)
+
+
+def _copied(memory: Memory) -> Memory:
+    vector = None if memory.embedding is None else memory.embedding.copy()
+    return replace(memory, metadata=copy.deepcopy(memory.metadata), embedding=vector)
+
+
+def _shown(answer: object) -> str:
+    return _line(repr(answer))
+
+
+def _line(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[: 4 * _SHOWN].split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
