@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
+from getpass import getuser
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
@@ -79,18 +83,21 @@ class Table:
         options = dict(storage_options) if storage_options else None
         refuse_other_things(uri)
         schema = arrow_schema(fmt)
-        try:
-            with translated(f"create {uri}"):
-                dataset = lance.write_dataset(
-                    schema.empty_table(),
-                    _table_uri(uri),
-                    schema=schema,
-                    mode="create",
-                    data_storage_version=_STORAGE_VERSION,
-                    storage_options=options,
-                )
-        except ConflictError:
-            return cls.open(uri, storage_options=options)
+        with _alone(uri):
+            with suppress(NotFoundError):
+                return cls.open(uri, storage_options=options)
+            try:
+                with translated(f"create {uri}"):
+                    dataset = lance.write_dataset(
+                        schema.empty_table(),
+                        _table_uri(uri),
+                        schema=schema,
+                        mode="create",
+                        data_storage_version=_STORAGE_VERSION,
+                        storage_options=options,
+                    )
+            except ConflictError:
+                return cls.open(uri, storage_options=options)
         return cls(dataset, uri=uri, storage_options=options)
 
     @classmethod
@@ -119,8 +126,11 @@ class Table:
 
     def ensure_text_index(self) -> None:
         """Make the index that word search needs: in a new store, or where a kill left none."""
-        if not indices.has_text_index(self.latest()):
-            indices.create_text_index(self.own())
+        if indices.has_text_index(self.latest()):
+            return
+        with _alone(self.uri):
+            if not indices.has_text_index(self.latest()):
+                indices.create_text_index(self.own())
 
     def latest(self) -> Snapshot:
         """The newest version, also when another process wrote it."""
@@ -204,6 +214,17 @@ class Table:
     def _adopt(self, snapshot: Snapshot) -> None:
         if snapshot.version > self._newest.version:
             self._newest = snapshot
+
+
+def _alone(uri: str) -> AbstractContextManager[Any]:
+    """Keeps this user's other processes from making a store while the block lasts.
+
+    The engine overwrites a table that another makes between its look and its commit. The lock lies
+    outside the store, whose directory has to be empty until then. In an object store there is none.
+    """
+    if "://" in uri:
+        return nullcontext()
+    return FileLock(Path(tempfile.gettempdir()) / f"lance-memory-{getuser()}.lock")
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

@@ -17,7 +17,13 @@ from pathlib import Path
 import pytest
 from proof_kit import child_environment, contents, keys_held_twice, open_store
 
-from lance_memory import ConflictError, ConsolidateOptions, NotFoundError, StorageError
+from lance_memory import (
+    ConflictError,
+    ConsolidateOptions,
+    MemoryStore,
+    NotFoundError,
+    StorageError,
+)
 from lance_memory.record.times import utc_now
 
 CHILD = str(Path(__file__).with_name("proof_child.py"))
@@ -326,3 +332,19 @@ def test_upkeep_beside_writers_loses_nothing(tmp_path):
     print(f"\nupkeep beside two writers: {len(runs)} runs, {len(overtaken)} overtaken")  # noqa: T201
     assert contents(store).keys() == set(ids)
     assert len(store.search("pear", mode="text", k=100)) == 12
+
+
+def test_many_who_make_the_same_store_at_once_lose_nothing(tmp_path, embedder):
+    """The engine's own "create" overwrites what another made a moment before."""
+    for turn in range(4):
+        path, gate = tmp_path / f"store {turn}", threading.Barrier(6)
+
+        def make(i, path=path, gate=gate):
+            gate.wait()
+            return MemoryStore.open(path, embedder=embedder).add(f"memory {i}").id
+
+        with ThreadPoolExecutor(6) as pool:
+            ids = list(pool.map(make, range(6)))
+        store = MemoryStore.open(path, embedder=embedder)
+        assert sorted(m.id for m in store.list()) == sorted(ids)
+        assert len(store.search("memory 3", mode="text")) > 0
