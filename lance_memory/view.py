@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.curate.export import ExportManifest, ExportOptions, Source, export
-from lance_memory.curate.transform import Transform
+from lance_memory.curate.transform.protocol import Transform
 from lance_memory.embed import Embedder, checked
 from lance_memory.errors import (
     EmbeddingError,

@@ -27,12 +27,12 @@ _PATIENCE = 120.0
 class Clustering:
     """Which memories become one."""
 
-    by: Annotated[
-        str, typer.Option(help="similarity, session, run, tenant, prefix or window.")
-    ] = "similarity"
-    method: Annotated[
-        str, typer.Option(help="Of similarity: greedy, components or average.")
-    ] = "greedy"
+    by: Annotated[str, typer.Option(help="similarity, session, run, tenant, prefix or window.")] = (
+        "similarity"
+    )
+    method: Annotated[str, typer.Option(help="Of similarity: greedy, components or average.")] = (
+        "greedy"
+    )
     min_similarity: Annotated[
         float, typer.Option(metavar="COSINE", help="The floor of similarity, -1..1.")
     ] = 0.85
@@ -99,12 +99,13 @@ class Transforming:
     ] = None
     workers: Annotated[int, typer.Option(help="Calls at a time.")] = 1
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For one answer; else 120 of a program or an endpoint.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="For one answer; else 120 of a program or an endpoint."
+        ),
     ] = None
     retries: Annotated[int, typer.Option(help="After a failed call.")] = 0
-    on_failure: Annotated[
-        str, typer.Option(help="best_effort, or all_or_nothing.")
-    ] = "best_effort"
+    on_failure: Annotated[str, typer.Option(help="best_effort, or all_or_nothing.")] = "best_effort"
 
     @contextmanager
     def opened(self) -> Iterator[Transform]:

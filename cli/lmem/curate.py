@@ -28,11 +28,11 @@ def consolidate(
     scope: Scoped,
     filters: Filters,
     gate: Reasoned,
+    *,
     clustering: Clustering,
     transforming: Transforming,
     guarding: Guarding,
     bounding: Bounding,
-    *,
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="FILE", help="Save the plan for apply.")
     ] = None,

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_memory.curate.execute import Execution, OnFailure, Outcome, outcomes
 from lance_memory.curate.facts import dropped
 from lance_memory.curate.guard import Answered, Guard, Search, guarded
 from lance_memory.curate.merge import CombineConfidence, agreeing, averaged, successor_row
 from lance_memory.curate.options import Bounds, ClusterBy, ConsolidateOptions
 from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan
 from lance_memory.curate.select import Found, select
-from lance_memory.curate.transform import Derived, Transform
+from lance_memory.curate.transform.execute import Execution, OnFailure, Outcome, outcomes
+from lance_memory.curate.transform.protocol import Derived, Transform
 from lance_memory.errors import InvalidInputError, RejectedError, StoppedError
 from lance_memory.record.identity import new_id, new_ids
 from lance_memory.record.intake import take_in

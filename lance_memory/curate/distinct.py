@@ -58,24 +58,15 @@ def facts(texts: Sequence[str]) -> list[Facts]:
     A capitalised word inside a sentence is a name, and so is one at the beginning, unless it is a
     common word or one of these texts has it in lower case.
     """
-    words = [_words(text) for text in texts]
-    lower = {word.plain for some in words for word in some if not word.capital}
-    known = {word.plain for some in words for word in some}
-    inner = {word.plain for some in words for word in some if word.capital and not word.first}
-
-    def is_name(word: _Word) -> bool:
-        if not word.capital or word.plain in COMMON or word.plain in STOP:
-            return False
-        sure = not word.first or word.acronym or word.plain in inner
-        return sure or not ({word.plain, word.plain.removesuffix("s")} & lower)
-
+    seen = _Seen()
+    telling = [seen.told(_words(text)) for text in texts]
     return [
         _facts(
             text,
-            names={word.plain for word in some if is_name(word)},
-            undone=any(_undone(word.plain) in known for word in some),
+            names={word.plain for word in words if seen.is_name(word)},
+            undone=any(_undone(word.plain) in seen.known for word in words),
         )
-        for text, some in zip(texts, words, strict=True)
+        for text, words in zip(texts, telling, strict=True)
     ]
 
 
@@ -149,6 +140,35 @@ class _Word:
     capital: bool
     acronym: bool
     first: bool
+
+
+class _Seen:
+    """How the words of all texts are written."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self._lower: set[str] = set()
+        self._inner: set[str] = set()
+
+    def told(self, words: Iterable[_Word]) -> list[_Word]:
+        """Take the words of a text in; those that may be its facts."""
+        telling = []
+        for word in words:
+            self.known.add(word.plain)
+            if not word.capital:
+                self._lower.add(word.plain)
+            elif not word.first:
+                self._inner.add(word.plain)
+            if word.capital or _undone(word.plain):
+                telling.append(word)
+        return telling
+
+    def is_name(self, word: _Word) -> bool:
+        """Whether it is written as a name, and, of a first word, not known otherwise."""
+        if not word.capital or word.plain in COMMON or word.plain in STOP:
+            return False
+        sure = not word.first or word.acronym or word.plain in self._inner
+        return sure or self._lower.isdisjoint({word.plain, word.plain.removesuffix("s")})
 
 
 def _words(text: str) -> list[_Word]:

@@ -118,7 +118,7 @@ def _held_back(cluster: ClusterPlan, guard: Guard) -> ClusterPlan:
 
 
 def _probes(clusters: Sequence[ClusterPlan], guard: Guard, answered: Answered) -> list[_Probe]:
-    """At most as many as the guard allows, one for each cluster first, then a second for each ..."""
+    """As many as the guard allows: one for each cluster first, then a second, and so on."""
     accepted = [number for number, cluster in enumerate(clusters) if cluster.derived is not None]
     sources = {source: number for number in accepted for source in clusters[number].sources}
     recorded: dict[int, dict[str, _Probe]] = {number: {} for number in accepted}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_memory.curate.merge import successor_row
-from lance_memory.curate.transform import Derived
+from lance_memory.curate.transform.protocol import Derived
 from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.intake import take_in

@@ -7,7 +7,7 @@ from datetime import datetime
 from math import fsum, prod
 from typing import Any, TypeAlias
 
-from lance_memory.curate.transform import Derived
+from lance_memory.curate.transform.protocol import Derived
 from lance_memory.record.compare import same_json
 from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, Kind, Memory
 

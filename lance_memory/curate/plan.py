@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from lance_memory.curate.execute import OnFailure
 from lance_memory.curate.merge import SUCCESSOR_COLUMNS
 from lance_memory.curate.options import ConsolidateOptions
+from lance_memory.curate.transform.execute import OnFailure
 from lance_memory.errors import InvalidInputError, TransformError
 from lance_memory.record.memory import Scope
 from lance_memory.record.results import WriteResult

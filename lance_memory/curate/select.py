@@ -82,9 +82,7 @@ def select(
         table = table.sort_by(newest).slice(0, rows)
     considered = len(table)
     table, groups = _grouped(table, options)
-    members = Members(
-        snapshot=snapshot, predicate=predicate, addresses=table["_rowaddr"].to_numpy()
-    )
+    members = Members(snapshot=snapshot, addresses=table["_rowaddr"].to_numpy())
     if options.by == ClusterBy.SIMILARITY:
         found = list(_alike(members, groups, options, stop))
     else:

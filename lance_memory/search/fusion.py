@@ -93,10 +93,22 @@ def from_neighbours(
         owners: which row stands there, ascending, [m]. A row may stand in several places; of two
             rows those count that lie nearest to each other. None: each in one, m = n.
     """
-    size = len(relevance)
-    if owners is None or len(owners) == size:
-        received: Floats = _weights(sessions, positions) @ relevance
-        return received
+    weights: Floats
+    if owners is None or len(owners) == len(relevance):
+        weights = _weights(sessions, positions)
+    else:
+        weights = _nearest_places(sessions, positions, owners, len(relevance))
+    received: Floats = weights @ relevance
+    return received
+
+
+def _nearest_places(
+    sessions: NDArray[np.uint64],
+    positions: NDArray[np.int64],
+    owners: NDArray[np.intp],
+    size: int,
+) -> Floats:
+    """The weights between rows that stand in several places, [n, n]."""
     weights = np.zeros((size, size))
     for session in np.unique(sessions[sessions > 0]):
         here = np.flatnonzero(sessions == session)
@@ -104,8 +116,7 @@ def from_neighbours(
         near = _weights(sessions[here], positions[here])
         np.maximum.at(weights, (whose[:, None], whose[None, :]), near)
     np.fill_diagonal(weights, 0.0)
-    received = weights @ relevance
-    return received
+    return weights
 
 
 def _weights(sessions: NDArray[np.uint64], positions: NDArray[np.int64]) -> Floats:

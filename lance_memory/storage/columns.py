@@ -164,7 +164,7 @@ class RankingColumns:
         return found
 
     def sources(self, ids: Sequence[str]) -> tuple[NDArray[np.intp], Addresses]:
-        """The rows that these memories superseded: whose each is, as a place in `ids`; addresses."""
+        """The rows that these memories superseded: whose, as places in `ids`; and addresses."""
         wanted = np.fromiter(map(number_of, ids), dtype=np.uint64, count=len(ids))
         owners, found = [np.empty(0, np.intp)], [np.empty(0, np.uint64)]
         for number, (part, live) in self.parts.items():

@@ -62,7 +62,7 @@ class Part:
         ends = _microseconds(rows["expires_at"])
         recallable = pc.is_in(rows["state"], pa.array([State.ACTIVE, State.PENDING])).to_numpy()
         ends[~recallable] = NO_TIME
-        derived = pc.equal(rows["source"], CONSOLIDATED).fill_null(False).to_numpy()  # noqa: FBT003
+        derived = pc.equal(rows["source"], CONSOLIDATED).fill_null(False).to_numpy()
         successors, replaced = _replaced(rows["superseded_by"])
         return cls(
             groups=groups,

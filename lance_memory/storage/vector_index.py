@@ -20,8 +20,8 @@ from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.engine import CommitConflictError, lance, translated
-from lance_memory.storage.leftovers import remove
 from lance_memory.storage.indices import commit_indices
+from lance_memory.storage.leftovers import remove
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_facts import row_ids_of, segments_of
 from lance_memory.storage.vector_notes import noted

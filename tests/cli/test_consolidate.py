@@ -125,7 +125,14 @@ def test_a_saved_plan_of_a_program_is_applied_without_it(lmem, store, program, t
         (["--llm-url", "http://localhost:1/v1"], "--llm-url needs --llm-model"),
         (["--llm-model", "m"], "need --llm-url"),
         (
-            ["--llm-url", "http://localhost:1/v1", "--llm-model", "m", "--llm-key-env", "NOT_SET_1"],
+            [
+                "--llm-url",
+                "http://localhost:1/v1",
+                "--llm-model",
+                "m",
+                "--llm-key-env",
+                "NOT_SET_1",
+            ],
             "NOT_SET_1 is not set",
         ),
         (["--workers", "0"], "--workers 0"),

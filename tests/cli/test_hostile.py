@@ -67,7 +67,8 @@ def test_no_option_gives_a_traceback(name, flag, lmem, store, tmp_path):
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize(
-    "name", ["get", "related", "lineage", "retire", "untag", "sql", "rollback", "diff", "import", "apply"]
+    "name",
+    ["get", "related", "lineage", "retire", "untag", "sql", "rollback", "diff", "import", "apply"],
 )
 def test_no_argument_gives_a_traceback(name, value, lmem, store):
     done = lmem(name, "--", value)

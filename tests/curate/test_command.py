@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from lance_memory import InvalidInputError, Memory
-from lance_memory.curate.command import CommandTransform
-from lance_memory.curate.execute import Execution, outcomes
-from lance_memory.curate.transform import BatchTransform, Derived
+from lance_memory.curate.transform.command import CommandTransform
+from lance_memory.curate.transform.execute import Execution, outcomes
+from lance_memory.curate.transform.protocol import BatchTransform, Derived
 from lance_memory.errors import TransformError
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -394,7 +394,7 @@ BESIDE = """
 import sys, time
 from datetime import UTC, datetime
 from lance_memory import Memory
-from lance_memory.curate.command import CommandTransform
+from lance_memory.curate.transform.command import CommandTransform
 now = datetime.now(UTC)
 memory = Memory(id="m", revision=1, content="a", content_hash="", created_at=now, updated_at=now,
                 state_at=now)

@@ -442,7 +442,7 @@ def test_all_or_nothing_writes_nothing_where_a_cluster_failed(store):
     def transform(memories):
         return "" if "tea" in memories[0].content else "rome in may"
 
-    with pytest.raises(TransformError, match="1 of 2 clusters failed.*an empty text"):
+    with pytest.raises(TransformError, match=r"1 of 2 clusters failed.*an empty text"):
         store.consolidate(transform=transform, execution=strict)
     plan = store.consolidate(transform=transform, execution=strict, dry_run=True)
     saved = ConsolidationPlan.from_json(plan.to_json())
@@ -494,7 +494,10 @@ def test_a_pass_ends_at_its_bounds_and_the_next_one_goes_on(store):
     for topic in ("tea at four", "rome in may", "red shoes"):
         store.add_many(repeated(topic, 3))
     one = store.consolidate(bounds=Bounds(clusters=1))
-    assert (len(one.plan.clusters), one.plan.cut) == (1, "1 clusters were asked for, and 3 are there")
+    assert (len(one.plan.clusters), one.plan.cut) == (
+        1,
+        "1 clusters were asked for, and 3 are there",
+    )
     two = store.consolidate(bounds=Bounds(rows=4))
     assert (two.plan.selected, two.plan.cut, store.count()) == (4, "", 5)
     late = store.consolidate(bounds=Bounds(seconds=1e-9))

@@ -171,7 +171,10 @@ def test_recorded_questions_are_asked_before_the_sources_own_words():
 @pytest.mark.parametrize(
     ("content", "question"),
     [
-        ("Tea. The enormous zeppelin crossed Lisbon at dawn yesterday.", "enormous zeppelin crossed yesterday"),
+        (
+            "Tea. The enormous zeppelin crossed Lisbon at dawn yesterday.",
+            "enormous zeppelin crossed yesterday",
+        ),
         ("tea at four", "tea at four"),
         ("我对花生过敏，不能吃。", "我对花生过敏，不能吃。"),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lance_memory.curate.llm import RULES, LLMTransform
+from lance_memory.curate.transform.llm import RULES, LLMTransform
 from lance_memory.errors import InvalidInputError, MissingExtraError, TransformError
 from lance_memory.record.memory import Memory
 from lance_memory.redact import StandardRedactor

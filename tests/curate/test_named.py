@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from lance_memory import InvalidInputError
-from lance_memory.curate.named import transform_named
-from lance_memory.curate.transform import TRANSFORMS
+from lance_memory.curate.transform.builtin import TRANSFORMS
+from lance_memory.curate.transform.named import transform_named
 
 SOURCE = """
 import functools

@@ -199,18 +199,17 @@ def test_bins_of_few_vectors_change_nothing(store, method, monkeypatch):
     assert chosen(store, windows) == cut
 
 
-def test_rare_rows_are_read_by_address_and_frequent_ones_by_a_scan(store, monkeypatch):
-    """Both give the same, also after deletes."""
-    ids = store.add_many([at(i, f"words {i % 7}", user=f"u{i % 20}") for i in range(400)]).ids
+def test_vectors_and_texts_are_read_of_the_rows_that_are_there(store, monkeypatch):
+    """A few at a time, after deletes, and in any order of times."""
+    ids = store.add_many([at(-i, f"words {i % 7}", user=f"u{i % 20}") for i in range(400)]).ids
     store.delete(ids[::17])
-    options = {"min_similarity": 0.95, "across": ("user",)}
-    one = {"predicate": "state = 'active' AND user = 'u3'"}
-    by_scan, rare = chosen(store, options), chosen(store, options, **one)
-    monkeypatch.setattr(members, "_SPARSE", 0)
-    assert chosen(store, options, **one) == rare
-    monkeypatch.setattr(members, "_SPARSE", 10**9)
-    assert chosen(store, options) == by_scan
-    assert by_scan.considered == 400 - len(ids[::17])
+    monkeypatch.setattr(members, "_BATCH", 7)
+    found = chosen(store, {"min_similarity": 0.95, "across": ("user",), "max_size": 400})
+    assert found.considered == 400 - len(ids[::17])
+    left = [i for i in range(400) if i % 17]
+    assert sorted(sorted(cluster.ids) for cluster in found.clusters) == sorted(
+        sorted(ids[i] for i in left if i % 7 == word) for word in range(7)
+    )
 
 
 @pytest.mark.slow

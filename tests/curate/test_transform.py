@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lance_memory import Memory
 from lance_memory.curate.facts import salient, sentences
-from lance_memory.curate.transform import TRANSFORMS, extractive, latest, merge_lines
+from lance_memory.curate.transform.builtin import TRANSFORMS, extractive, latest, merge_lines
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 

@@ -42,7 +42,9 @@ def test_a_trial_shows_the_result_and_leaves_nothing_behind(store, branched):
     with table.trial(snapshot, change_of(snapshot, sources[:2], "a pangolin")) as result:
         assert result.count("state = 'active'") == 2
         assert len(result.matching("pangolin", k=5)) == 1
-        assert len(result.nearest([1.0] * snapshot.dimension, k=9, predicate="state = 'active'")) == 2
+        assert (
+            len(result.nearest([1.0] * snapshot.dimension, k=9, predicate="state = 'active'")) == 2
+        )
         assert len(files(store)) > len(before)
     assert files(store) == before
     assert table.latest().version == snapshot.version

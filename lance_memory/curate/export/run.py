@@ -34,7 +34,7 @@ from lance_memory.curate.export.manifest import Contamination, ExportCounts, Exp
 from lance_memory.curate.export.options import ExportFormat, ExportOptions
 from lance_memory.curate.export.target import TRAIN, VALIDATION, Target
 from lance_memory.curate.export.texts import Chosen, Ready, read_texts
-from lance_memory.curate.transform import Transform
+from lance_memory.curate.transform.protocol import Transform
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.filters import Filter
 from lance_memory.record.memory import SCOPE_LEVELS

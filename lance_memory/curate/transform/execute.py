@@ -19,9 +19,9 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeAlias
 
-from lance_memory.curate.daemon import DaemonThreads
-from lance_memory.curate.transform import BatchTransform, Transform
-from lance_memory.curate.verdict import Outcome, Verdict, raised, verdicts
+from lance_memory.curate.transform.daemon import DaemonThreads
+from lance_memory.curate.transform.protocol import BatchTransform, Transform
+from lance_memory.curate.transform.verdict import Outcome, Verdict, raised, verdicts
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import Memory
 

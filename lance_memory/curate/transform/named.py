@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lance_memory.curate.transform import TRANSFORMS, Transform
+from lance_memory.curate.transform.builtin import TRANSFORMS
+from lance_memory.curate.transform.protocol import Transform
 from lance_memory.errors import InvalidInputError
 
 __all__ = ["transform_named"]

@@ -14,8 +14,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from lance_memory.curate.program import Program
-from lance_memory.curate.transform import Answer, Derived
+from lance_memory.curate.transform.program import Program
+from lance_memory.curate.transform.protocol import Answer, Derived
 from lance_memory.errors import InvalidInputError, TransformError
 from lance_memory.record.memory import SCOPE_LEVELS, Memory
 

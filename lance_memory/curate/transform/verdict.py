@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lance_memory.curate.transform import BatchTransform, Derived, Transform
+from lance_memory.curate.transform.protocol import BatchTransform, Derived, Transform
 from lance_memory.errors import InvalidInputError, LanceMemoryError, MissingExtraError
 from lance_memory.record.memory import Memory
 
