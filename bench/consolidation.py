@@ -13,12 +13,12 @@ import argparse
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bench.locomo import Corpus, data_path, keys_held, load
+from bench.locomo import TUNING, Corpus, data_path, keys_held, load
 from bench.measure import Stopwatch, emit
 from bench.retrieval import Asked
 from lance_memory import ConsolidateOptions, Guard, MemoryStore, extractive, latest
@@ -30,16 +30,21 @@ GUARDS = {"guarded": Guard(), "unguarded": None}
 K = 10
 
 
-def asked_all(store: MemoryStore, corpus: Corpus) -> list[Asked]:
-    """Every question inside its conversation; each piece of evidence at its first place."""
+def asked_all(store: MemoryStore, corpus: Corpus) -> tuple[list[Asked], float]:
+    """Every question inside its conversation, each piece of evidence at its first place.
+
+    And the mean length of the first 10 hits together, in characters: a summary is longer than a
+    turn, so the same number of hits may say more.
+    """
     keys = keys_held(store)
     by_user = defaultdict(list)
     for question in corpus.questions:
         by_user[question.conversation].append(question)
-    found = []
+    found, characters = [], 0
     for user, questions in by_user.items():
         answers = store.search_many([q.text for q in questions], k=K, user=user)
         for question, answer in zip(questions, answers, strict=True):
+            characters += sum(len(hit.memory.content) for hit in answer.hits)
             held = [keys[hit.memory.id] & question.evidence for hit in answer.hits]
             first: dict[str, int] = {}
             for place, some in enumerate(held):
@@ -48,22 +53,32 @@ def asked_all(store: MemoryStore, corpus: Corpus) -> list[Asked]:
             found.append(
                 Asked(
                     category=question.category,
-                    part="",
+                    part="tuning" if user in TUNING else "held out",
                     places=tuple(sorted(first.values())),
                     total=len(question.evidence),
                 )
             )
-    return found
+    return found, round(characters / len(found), 1)
 
 
-def recall(asked: Iterable[Asked]) -> float:
-    """Mean share of the evidence among the first 10, in per cent."""
-    shares = [one.recall(K) for one in asked]
-    return round(100 * sum(shares) / len(shares), 2)
+def recall(asked: Sequence[Asked]) -> dict[str, float]:
+    """Mean share of the evidence among the first 10, in per cent: of all, and of each half."""
+
+    def mean(some: Sequence[Asked]) -> float:
+        return round(100 * sum(one.recall(K) for one in some) / len(some), 2) if some else 0.0
+
+    halves = {part: [one for one in asked if one.part == part] for part in ("tuning", "held out")}
+    return {"all": mean(asked), **{part: mean(some) for part, some in halves.items()}}
 
 
 def one_pass(
-    store: MemoryStore, corpus: Corpus, *, floor: float, transform: str, guard: str, before: float
+    store: MemoryStore,
+    corpus: Corpus,
+    *,
+    floor: float,
+    transform: str,
+    guard: str,
+    before: dict[str, float],
 ) -> dict[str, Any]:
     """Consolidate, ask, undo."""
     watch = Stopwatch()
@@ -73,7 +88,7 @@ def one_pass(
         "pass",
         lambda: store.consolidate(options, TRANSFORMS[transform], guard=GUARDS[guard]),
     )
-    after = recall(watch("ask", lambda: asked_all(store, corpus)))
+    asked, characters = watch("ask", lambda: asked_all(store, corpus))
     if store.version != start:
         store.rollback(start)
     assert store.count() == visible
@@ -91,7 +106,8 @@ def one_pass(
         dropped_too_much=len(plan.failed) - len(held_back),
         held_back=len(held_back),
         recall_before=before,
-        recall_after=after,
+        recall_after=recall(asked),
+        characters=characters,
         seconds=watch.steps,
     )
 
@@ -108,7 +124,7 @@ def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
         some = [x for x in lines if (x["transform"], x["guard"]) == (transform, guard)]
         axes.plot(
             [x["saved_percent"] for x in some],
-            [x["recall_after"] for x in some],
+            [x["recall_after"]["all"] for x in some],
             marker="o" if guard == "guarded" else "x",
             linestyle="-" if guard == "guarded" else ":",
             color="tab:blue" if transform == "extractive" else "tab:orange",
@@ -118,12 +134,12 @@ def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
         if (x["transform"], x["guard"]) == ("extractive", "guarded"):
             axes.annotate(
                 f"{x['floor']:g}",
-                (x["saved_percent"], x["recall_after"]),
+                (x["saved_percent"], x["recall_after"]["all"]),
                 textcoords="offset points",
                 xytext=(4, 6),
                 fontsize=8,
             )
-    axes.axhline(lines[0]["recall_before"], color="grey", linewidth=1, label="before")
+    axes.axhline(lines[0]["recall_before"]["all"], color="grey", linewidth=1, label="before")
     axes.set_xlabel("visible memories saved, %")
     axes.set_ylabel("evidence recall@10 (turn or successor), %")
     axes.set_title("LoCoMo, consolidated across sessions at several floors")
@@ -143,7 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         store = MemoryStore.open(Path(folder) / "store", author="bench/consolidation.py")
         store.add_many(corpus.turns)
         store.optimize()
-        before = recall(asked_all(store, corpus))
+        asked, characters = asked_all(store, corpus)
+        before = recall(asked)
+        emit(bench="consolidation_before", recall=before, characters=characters)
         ways = [
             {"transform": transform, "guard": guard, "floor": floor}
             for transform, guard, floor in product(TRANSFORMS, GUARDS, given.floors)

@@ -81,12 +81,12 @@ from lance_memory.storage import (
     upkeep,
 )
 from lance_memory.usage import (
-    Asked,
     Chosen,
     QueryLog,
     QueryRecording,
+    QueryWhere,
+    Recording,
     RetirePlan,
-    check,
     faded_away,
     fading,
 )
@@ -323,48 +323,13 @@ class MemoryStore(MemoryView):
 
         return self._write(plan)
 
-    @overload
     def retire(
-        self,
-        refs: None = ...,
-        *,
-        below: float,
-        decay: Decay,
-        dry_run: Literal[True],
-        **where: Unpack[Where],
-    ) -> RetirePlan: ...
-
-    @overload
-    def retire(
-        self,
-        refs: Refs | RetirePlan | None = ...,
-        *,
-        below: float | None = ...,
-        decay: Decay | None = ...,
-        dry_run: Literal[False] = ...,
-        reason: str = ...,
-        **where: Unpack[Where],
-    ) -> WriteResult: ...
-
-    def retire(
-        self,
-        refs: Refs | RetirePlan | None = None,
-        *,
-        below: float | None = None,
-        decay: Decay | None = None,
-        dry_run: bool = False,
-        reason: str = "",
-        **where: Unpack[Where],
-    ) -> RetirePlan | WriteResult:
+        self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
+    ) -> WriteResult:
         """Hide memories without a successor. `unretire` brings them back.
 
         Args:
-            refs: ids, keys or unambiguous beginnings of ids, or a plan of a dry run; or give a
-                filter with a scope.
-            below: of those that pass the filter only the visible ones that are weaker than this,
-                0..1, and not evergreen. Each gets its strength as its reason.
-            decay: how strength fades; recorded queries count as its use.
-            dry_run: with `below`, only plan.
+            refs: ids, keys or unambiguous beginnings of ids; or give a filter with a scope.
             reason: kept with each memory, and shown by `log`.
             where: see `Where`; visible memories by default.
 
@@ -372,10 +337,8 @@ class MemoryStore(MemoryView):
             NotFoundError, AmbiguousError: as for `get`.
             InvalidInputError: both names and a filter, or a filter that makes no sense.
             ScopeError: a filter without any scope.
-            ConflictError: one of them is superseded, or was changed since the plan was made.
+            ConflictError: one of them is superseded.
         """
-        if below is not None or decay is not None or dry_run or isinstance(refs, RetirePlan):
-            return self._faded(refs, below, decay, where, dry_run=dry_run, reason=reason)
         refs = _kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
@@ -383,6 +346,29 @@ class MemoryStore(MemoryView):
             return retirement(self._chosen(refs, where, snapshot), audit=audit)
 
         return self._write(plan)
+
+    def plan_retirement(self, *, below: float, decay: Decay, **where: Unpack[Where]) -> RetirePlan:
+        """What has faded, for `apply` to retire as one version, each with its strength as reason.
+
+        Args:
+            below: what is weaker than this goes, 0..1, unless it is evergreen.
+            decay: how strength fades; recorded queries count as use.
+            where: which visible memories to look at, see `Where`; it needs a scope.
+
+        Raises:
+            InvalidInputError: no strength, no `Decay`, states, or a filter that makes no sense.
+            ScopeError: a filter without any scope.
+        """
+        chosen = self._of_a_scope(where)
+        self._queries.flush()
+        return fading(
+            self._snapshot(),
+            chosen,
+            below=below,
+            decay=decay,
+            uses=self._uses,
+            moment=self._moment(),
+        )
 
     def unretire(self, refs: Refs, *, reason: str = "") -> WriteResult:
         """Make retired memories active again.
@@ -430,7 +416,6 @@ class MemoryStore(MemoryView):
         guard: Guard | None = ...,
         bounds: Bounds | None = ...,
         stop: threading.Event | None = ...,
-        trigger: str = ...,
         dry_run: Literal[True],
         **where: Unpack[Where],
     ) -> ConsolidationPlan: ...
@@ -445,7 +430,6 @@ class MemoryStore(MemoryView):
         guard: Guard | None = ...,
         bounds: Bounds | None = ...,
         stop: threading.Event | None = ...,
-        trigger: str = ...,
         dry_run: Literal[False] = ...,
         reason: str = ...,
         **where: Unpack[Where],
@@ -460,7 +444,6 @@ class MemoryStore(MemoryView):
         guard: Guard | None = _GUARD,
         bounds: Bounds | None = None,
         stop: threading.Event | None = None,
-        trigger: str = "",
         dry_run: bool = False,
         reason: str = "",
         **where: Unpack[Where],
@@ -471,11 +454,10 @@ class MemoryStore(MemoryView):
             options: how to cluster, and what to refuse.
             transform: makes one memory of a cluster; by default `extractive`. It may take
                 its time: rows that are added meanwhile are not touched.
-            execution: how the transform is called, and what a failure means for the others.
+            execution: how the transform is called.
             guard: how much recall the pass may cost; None: it is not measured.
             bounds: where the pass ends, whatever is left to do.
             stop: set it from another thread, and the pass ends without a write.
-            trigger: why a pass is made that nobody asked for; the manifest keeps it.
             dry_run: only plan. `apply` commits exactly the plan that this returns.
             reason: shown by `log`.
             where: which memories to consider, see `Where`; visible ones by default.
@@ -488,13 +470,12 @@ class MemoryStore(MemoryView):
             StorageError: the store cannot be written to; the guard needs that of a dry run too.
         """
         asked = Pass(
-            options=options or ConsolidateOptions(),
+            options=ConsolidateOptions() if options is None else options,
             transform=transform,
-            execution=execution or Execution(),
+            execution=Execution() if execution is None else execution,
             guard=guard,
-            bounds=bounds or Bounds(),
-            stop=stop or threading.Event(),
-            trigger=text_value("trigger", trigger),
+            bounds=Bounds() if bounds is None else bounds,
+            stop=threading.Event() if stop is None else stop,
         )
         plan = curate.plan_consolidation(
             self._snapshot(),
@@ -512,14 +493,16 @@ class MemoryStore(MemoryView):
             return plan
         return ConsolidationResult(plan=plan, write=self.apply(plan, reason=reason))
 
-    def apply(self, plan: ConsolidationPlan, *, reason: str = "") -> WriteResult:
-        """Commit a plan that `consolidate(dry_run=True)` made, also one that was saved to a file.
+    def apply(self, plan: ConsolidationPlan | RetirePlan, *, reason: str = "") -> WriteResult:
+        """Commit a plan of `consolidate(dry_run=True)`, also a saved one, or of `plan_retirement`.
 
         Raises:
-            ConflictError: a source has been changed or deleted since; nothing was written.
+            ConflictError: a memory has been changed or deleted since; nothing was written.
             TransformError: a cluster failed, and all or nothing was asked for.
             ScopeError: the plan reaches outside this handle's scope.
         """
+        if isinstance(plan, RetirePlan):
+            return self._write(lambda present: self._fade(present, plan, reason))
         plan.refuse_failures()
 
         def planned(snapshot: Snapshot) -> ChangeSet:
@@ -534,17 +517,17 @@ class MemoryStore(MemoryView):
     # -- queries --------------------------------------------------------------------------
 
     @property
-    def query_log(self) -> QueryLog:
-        """Where searches are recorded: `flush` and `close` it, and look at its `status`."""
-        return self._queries
+    def query_log(self) -> Recording:
+        """How searches are recorded: `flush` and `close` it, and look at its `status`."""
+        return self._queries.recording
 
-    def forget_queries(self, **asked: Unpack[Asked]) -> int:
+    def forget_queries(self, **where: Unpack[QueryWhere]) -> int:
         """Remove recorded queries, of this scope, from the files too; how many.
 
         What another process has not written yet it may write later.
 
         Args:
-            asked: see `Asked`; nothing means every query that was kept to this handle's scope.
+            where: see `QueryWhere`; nothing means every query that was kept to this handle's scope.
 
         Raises:
             InvalidInputError: a filter makes no sense.
@@ -553,7 +536,7 @@ class MemoryStore(MemoryView):
 
         Danger: they cannot be brought back.
         """
-        chosen = Chosen.of(asked, within=self._scope)
+        chosen = Chosen.of(where, within=self._scope)
         self._queries.flush()
         return self._queries.forget(chosen)
 
@@ -857,43 +840,9 @@ class MemoryStore(MemoryView):
             )
         return chosen
 
-    def _faded(
-        self,
-        refs: Refs | RetirePlan | None,
-        below: float | None,
-        decay: Decay | None,
-        where: Where,
-        *,
-        dry_run: bool,
-        reason: str,
-    ) -> RetirePlan | WriteResult:
-        """What `retire` does by strength: plan, or plan and write, or write what was planned."""
-        if isinstance(refs, RetirePlan):
-            if where or dry_run or below is not None or decay is not None:
-                raise InvalidInputError("a plan says all that is retired; give it alone")
-            return self._write(lambda present: self._fade(present, refs, reason))
-        if refs is not None or below is None or decay is None or "states" in where:
-            raise InvalidInputError(
-                "retiring by strength takes below= and decay=, and a filter of visible memories; "
-                "no names, and no states (dry_run and decay go with below)"
-            )
-        check(below, decay)
-        chosen = self._of_a_scope(where)
-        self._queries.flush()
-        uses = self._uses(decay)
-
-        def plan(snapshot: Snapshot) -> RetirePlan:
-            moment = self._moment()
-            predicate = chosen.predicate(moment)
-            return fading(snapshot, predicate, below=below, decay=decay, uses=uses, moment=moment)
-
-        if dry_run:
-            return plan(self._snapshot())
-        return self._write(lambda present: self._fade(present, plan(present), reason))
-
     def _fade(self, snapshot: Snapshot, plan: RetirePlan, reason: str) -> ChangeSet:
         audit = self._audit("retire", reason or plan.reason, manifest=plan.manifest())
-        change = faded_away(snapshot, plan, audit=audit, remark=reason)
+        change = faded_away(snapshot, plan, audit=audit)
         self._refuse_outside(change)
         return change
 

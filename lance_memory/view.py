@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.curate.export import ExportManifest, ExportOptions, Source, export
+from lance_memory.curate.transform.execute import Execution
 from lance_memory.curate.transform.protocol import Transform
 from lance_memory.embed import Embedder, checked
 from lance_memory.errors import (
@@ -49,7 +50,7 @@ from lance_memory.storage import (
     indices,
     row_named,
 )
-from lance_memory.usage import Asked, Chosen, QueryLog, RecordedQuery, Usage, measured
+from lance_memory.usage import Chosen, QueryLog, QueryWhere, RecordedQuery, Usage, measured
 
 if TYPE_CHECKING:
     import polars as pl
@@ -395,6 +396,7 @@ class MemoryView:
         options: ExportOptions | None = None,
         *,
         transform: Transform | None = None,
+        execution: Execution | None = None,
         dry_run: bool = False,
         **where: Unpack[Where],
     ) -> ExportManifest:
@@ -412,6 +414,7 @@ class MemoryView:
             options: how memories become examples; see `ExportOptions`.
             transform: makes one text of each set of near-duplicates, for format "plain"; by
                 default, and where it fails, the best of them stays as it is.
+            execution: how the transform is called.
             dry_run: write nothing; the manifest is the same.
             where: see `Where`. `min_quality` is asked of the examples: of a conversation's lowest
                 rated turn, of a pair's chosen answer.
@@ -430,7 +433,12 @@ class MemoryView:
             embed=self._embed,
         )
         return export(
-            source, path, options or ExportOptions(), transform=transform, dry_run=dry_run
+            source,
+            path,
+            ExportOptions() if options is None else options,
+            transform=transform,
+            execution=Execution() if execution is None else execution,
+            dry_run=dry_run,
         )
 
     # -- versions -------------------------------------------------------------------------
@@ -531,7 +539,7 @@ class MemoryView:
     # -- use ------------------------------------------------------------------------------
 
     def queries(
-        self, *, limit: int | None = None, **asked: Unpack[Asked]
+        self, *, limit: int | None = None, **where: Unpack[QueryWhere]
     ) -> builtins.list[RecordedQuery]:
         """The recorded queries that were kept to this scope, newest first; see `record_queries`.
 
@@ -540,14 +548,14 @@ class MemoryView:
 
         Args:
             limit: at most as many.
-            asked: see `Asked`.
+            where: see `QueryWhere`.
 
         Raises:
             InvalidInputError: `limit` is negative, or a filter makes no sense.
         """
         if limit is not None and limit < 0:
             raise InvalidInputError(f"limit={limit}; it cannot be negative")
-        chosen = Chosen.of(asked, within=self._scope, until=self._fixed_moment)
+        chosen = Chosen.of(where, within=self._scope, until=self._fixed_moment)
         self._queries.flush()
         return self._queries.queries(chosen, limit=limit)
 
@@ -569,7 +577,7 @@ class MemoryView:
             chosen.predicate(self._moment()),
             self._queries.rows(self._scope, until=self._fixed_moment),
             scope=chosen.scope,
-            recording=self._queries.status,
+            recording=self._queries.recording.status,
         )
 
     # -- the vector index -----------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -56,6 +56,12 @@ class Clustering:
         float,
         typer.Option(help="Share of numbers, names, dates, negations that may be lost, 0..1."),
     ] = 0.5
+    on_failure: Annotated[
+        str,
+        typer.Option(
+            help="Of one cluster, for the others: best_effort goes on, all_or_nothing writes none."
+        ),
+    ] = "best_effort"
 
     def options(self) -> ConsolidateOptions:
         """As the library's."""
@@ -72,6 +78,7 @@ class Clustering:
             across=tuple(self.across or ()),
             distinct=self.distinct,
             max_dropped=self.max_dropped,
+            on_failure=self.on_failure,
         )
 
 
@@ -105,7 +112,11 @@ class Transforming:
         ),
     ] = None
     retries: Annotated[int, typer.Option(help="After a failed call.")] = 0
-    on_failure: Annotated[str, typer.Option(help="best_effort, or all_or_nothing.")] = "best_effort"
+
+    @property
+    def named(self) -> bool:
+        """Whether any was named."""
+        return any(self._given())
 
     @contextmanager
     def opened(self) -> Iterator[Transform]:
@@ -119,10 +130,9 @@ class Transforming:
 
     def made(self) -> Transform:
         """The transform that was named, or the default."""
-        from lance_memory import CommandTransform, LLMTransform, transform_named
+        from lance_memory import CommandTransform, LLMTransform, Retry, transform_named
 
-        given = [self.transform, self.transform_cmd, self.llm_url]
-        if sum(one is not None for one in given) > 1:
+        if sum(self._given()) > 1:
             raise typer.BadParameter("give one of --transform, --transform-cmd and --llm-url")
         if self.llm_url is None and (self.llm_model or self.llm_key_env):
             raise typer.BadParameter("--llm-model and --llm-key-env need --llm-url")
@@ -136,13 +146,15 @@ class Transforming:
                 base_url=self.llm_url,
                 api_key=self._key(),
                 timeout=_PATIENCE if self.timeout is None else self.timeout,
+                retry=Retry(attempts=self.retries + 1),
             )
         return transform_named(self.transform or "extractive")
 
     def execution(self, *, patience: float | None = None) -> Execution:
         """As the library's, with a timeout of `patience` seconds where none is given.
 
-        A program and an endpoint keep the time themselves.
+        A program and an endpoint keep the time themselves, and an endpoint is tried again by what
+        asks it, which knows what may pass.
         """
         from lance_memory import Execution
 
@@ -150,9 +162,12 @@ class Transforming:
         return Execution(
             workers=self.workers,
             timeout=None if beside else self._seconds(patience),
-            retries=self.retries,
-            on_failure=self.on_failure,
+            retries=self.retries if self.llm_url is None else 0,
         )
+
+    def _given(self) -> list[bool]:
+        given = (self.transform, self.transform_cmd, self.llm_url)
+        return [one is not None for one in given]
 
     def _seconds(self, otherwise: float | None) -> float | None:
         return otherwise if self.timeout is None else self.timeout
@@ -174,12 +189,15 @@ class Guarding:
         float, typer.Option(help="Share of recall that a cluster may lose, 0..1.")
     ] = 0.02
     probes: Annotated[int, typer.Option(help="Questions asked before and after; 0: none.")] = 400
+    k: Annotated[int, typer.Option("--k", help="Hits among which such a question looks.")] = 10
 
     def guard(self) -> Guard | None:
         """As the library's."""
         from lance_memory import Guard
 
-        return Guard(max_loss=self.max_loss, probes=self.probes) if self.probes else None
+        if not self.probes:
+            return None
+        return Guard(max_loss=self.max_loss, k=self.k, probes=self.probes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,17 +205,22 @@ class Bounding:
     """Where a pass ends, whatever is left to do."""
 
     max_rows: Annotated[
-        int | None, typer.Option(metavar="N", help="Memories to consider, the newest first.")
+        int | None,
+        typer.Option(metavar="N", help="Memories to consider, the newest first; 0: all."),
     ] = None
     max_clusters: Annotated[
-        int | None, typer.Option(metavar="N", help="Clusters to put one memory in the place of.")
+        int | None,
+        typer.Option(metavar="N", help="Clusters to put one memory in the place of; 0: all."),
     ] = None
     max_seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For finding and transforming.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="For finding and transforming; 0: any time."),
     ] = None
 
-    def bounds(self) -> Bounds:
-        """As the library's."""
+    def bounds(self, otherwise: Bounds | None = None) -> Bounds:
+        """As the library's; what is not given is as in `otherwise`, or unbounded."""
         from lance_memory import Bounds
 
-        return Bounds(rows=self.max_rows, clusters=self.max_clusters, seconds=self.max_seconds)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = {name: value or None for name, value in values.items() if value is not None}
+        return replace(otherwise or Bounds(), **given)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from lance_memory import ConsolidationPlan, MemoryStore, WriteResult
 
-__all__ = ["plan_document", "register"]
+__all__ = ["register"]
 
 Show = Annotated[int, typer.Option(metavar="N", min=0, help="Clusters to show at most.")]
 
@@ -143,7 +142,7 @@ def _applied(
         agreed = approved(
             call,
             gate,
-            plan=plan_document(plan),
+            plan=plan.document(),
             human=lambda: call.draw.cluster_plan(plan, show=show),
             quiet=[plan.rows_saved],
             question=(
@@ -180,12 +179,3 @@ def _committed(store: MemoryStore, plan: ConsolidationPlan, reason: str) -> Writ
         raise ConflictError(
             "the plan was applied already: what it derives is there; nothing was written"
         ) from error
-
-
-def plan_document(plan: ConsolidationPlan) -> Any:
-    """The plan as JSON values, for reading: without the derived memories' embeddings."""
-    document = json.loads(plan.to_json())
-    for cluster in document["clusters"]:
-        if cluster["derived"]:
-            cluster["derived"].pop("embedding", None)
-    return document

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +15,13 @@ import typer
 
 from lmem.clustering import Bounding, Clustering, Guarding, Transforming
 from lmem.command import Call, command
-from lmem.curate import plan_document
 from lmem.options import Filters, Scoped, duration
 from lmem.output import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Bounds, Dreamer, DreamResult, DreamStatus, Triggers
+    from lance_memory import Dreamer, DreamResult, DreamStatus, Triggers
 
 __all__ = ["register"]
 
@@ -46,11 +45,11 @@ class Triggering:
 
     def triggers(self) -> Triggers:
         """As the library's; its default, where none is named."""
-        from lance_memory.dream import TRIGGERS, Triggers
+        from lance_memory import Dreamer, Triggers
 
         idle = None if self.idle is None else duration(self.idle, "--idle")
         if idle is None and self.new_rows is None and self.cron is None:
-            return TRIGGERS
+            return Dreamer.TRIGGERS
         return Triggers(idle=idle, new_rows=self.new_rows, cron=self.cron)
 
 
@@ -77,14 +76,14 @@ def dream(
 
     A line for each pass; a pass is one version. Of all processes one makes a pass at a time, and
     only where something is new since the last one. A pass considers 20,000 memories, makes 500
-    of clusters, takes 120 s and gives a call 60 s, unless options say otherwise.
+    of clusters, takes 120 s and gives a call 60 s, unless options say otherwise; where it ends
+    before the oldest memory, the next ones go on below.
     """
     if status and (once or dry_run):
         raise typer.BadParameter("--status goes with neither --once nor --dry-run")
     passes: SimpleQueue[DreamResult] = SimpleQueue()
     triggers = triggering.triggers()
     from lance_memory import Dreamer
-    from lance_memory.dream import EXECUTION
 
     with transforming.opened() as transform:
         dreamer = Dreamer(
@@ -92,9 +91,9 @@ def dream(
             triggers=triggers,
             options=clustering.options(),
             transform=transform,
-            execution=transforming.execution(patience=EXECUTION.timeout),
+            execution=transforming.execution(patience=Dreamer.EXECUTION.timeout),
             guard=guarding.guard(),
-            bounds=_bounds(bounding),
+            bounds=bounding.bounds(Dreamer.BOUNDS),
             every=min(_OFTEN, triggers.idle or _OFTEN),
             told=passes.put,
             **filters.where(),
@@ -139,8 +138,7 @@ def _terminated_by(ending: BaseException) -> Iterator[None]:
 
 def _done(result: DreamResult) -> DreamResult:
     """A pass that was made; one that was not is an error."""
-    from lance_memory import ConflictError
-    from lance_memory.dream import DreamOutcome
+    from lance_memory import ConflictError, DreamOutcome
 
     if result.outcome is DreamOutcome.BUSY:
         raise ConflictError(f"{result.reason}; nothing was done")
@@ -174,7 +172,7 @@ def _show_plan(call: Call, dreamer: Dreamer, show: int) -> None:
     plan = dreamer.once(dry_run=True).plan
     assert plan is not None  # noqa: S101 (a dry run that does not raise has one)
     call.out.show(
-        plan_document(plan),
+        plan.document(),
         human=lambda: call.draw.cluster_plan(plan, show=show),
         quiet=[plan.rows_saved],
     )
@@ -193,7 +191,7 @@ def _show_status(call: Call, status: DreamStatus) -> None:
                 "killed": status.lost,
                 "last": status.last and _line(call, status.last),
                 "new rows": status.new_rows,
-                "unfinished": "the last pass ended at its bounds" if status.unfinished else "",
+                "unfinished": "passes ended at their bounds" if status.unfinished else "",
                 "next cron": status.next_cron,
             }
         )
@@ -201,11 +199,3 @@ def _show_status(call: Call, status: DreamStatus) -> None:
 
     quiet = "running" if status.running else "resting"
     call.out.show(document, human=drawn, quiet=[quiet])
-
-
-def _bounds(bounding: Bounding) -> Bounds:
-    from lance_memory.dream import BOUNDS
-
-    given = bounding.bounds()
-    values = {f.name: getattr(given, f.name) for f in fields(given)}
-    return replace(BOUNDS, **{name: v for name, v in values.items() if v is not None})

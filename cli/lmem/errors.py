@@ -37,6 +37,7 @@ _WORDS = (
         r"no column \1; put it under metadata (`lmem import --help` names the columns)",
     ),
     (r"^row 0: ", ""),
+    (r"^--format (.*; there are: plain, )", r"--as \1"),
     (r"(?s)^(the query failed: [^\n]*)\n.*", r"\1"),
     (r"^(the query failed: unsupported function 'user')$", r'\1; the column is "user", in quotes'),
     (r", offset=(-?\d+);", r", --offset \1;"),

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lmem.clustering import Transforming
 from lmem.command import Call, command
-from lmem.options import At, Filters, Scoped
+from lmem.options import At, Filters, Name, Scoped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Evaluation, ExportManifest, ExportOptions, Transform
+    from lance_memory import Evaluation, ExportManifest, ExportOptions
 
 __all__ = ["register"]
 
-Name: TypeAlias = str | None
-
-
-class As(StrEnum):
-    """What one example is."""
-
-    PLAIN = "plain"
-    CHAT = "chat"
-    PREFERENCE = "preference"
-
-
-class FileType(StrEnum):
-    """How examples are written."""
-
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-
-
-class Level(StrEnum):
-    """The scope levels."""
-
-    TENANT = "tenant"
-    USER = "user"
-    AGENT = "agent"
-    SESSION = "session"
-    RUN = "run"
+_NO_LEVEL = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,32 +28,36 @@ class Shaping:
     """What an example is, and which ones repeat another."""
 
     as_: Annotated[
-        As,
+        str,
         typer.Option(
-            "--as", help="One for each memory, each session, or each better and worse answer."
+            "--as",
+            help="plain, chat or preference: an example for each memory, each session, or each "
+            "better and worse answer.",
         ),
-    ] = As.PLAIN
+    ] = "plain"
     file_type: Annotated[
-        FileType | None, typer.Option(help="Of the files in a directory; else jsonl.")
+        Name, typer.Option(help="Of the files in a directory: jsonl or parquet; else jsonl.")
     ] = None
-    group_by: Annotated[Level, typer.Option(help="What stays on one side of the split.")] = (
-        Level.SESSION
-    )
+    group_by: Annotated[
+        str, typer.Option(metavar="LEVEL", help="Scope level that stays on one side of the split.")
+    ] = "session"
     min_similarity: Annotated[
         float,
-        typer.Option(
-            metavar="COSINE", min=-1, max=1, help="From here on two memories are near-duplicates."
-        ),
+        typer.Option(metavar="COSINE", help="From here on two memories are near-duplicates."),
     ] = 0.95
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Remove no near-duplicates.")
     ] = False
-    within: Annotated[
-        list[Level] | None,
-        typer.Option(help="Scope level that near-duplicates share; repeatable. Else none."),
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Scope level over which near-duplicates are looked for; repeatable; none: within "
+            "one scope only. Else all.",
+        ),
     ] = None
     max_turns: Annotated[
-        int | None, typer.Option(min=2, help="Of chat: messages of one example at most.")
+        int | None, typer.Option(help="Of chat: messages of one example at most.")
     ] = None
     margin: Annotated[
         float, typer.Option(help="Of preference: how much better rated the chosen answer is.")
@@ -92,31 +72,31 @@ class Holding:
         float, typer.Option(metavar="SHARE", help="Of the groups, into a file of its own, 0..1.")
     ] = 0.0
     seed: Annotated[int, typer.Option(help="Another number draws other groups.")] = 0
-    eval: Annotated[
+    evaluation: Annotated[
         Name,
         typer.Option(
             metavar="FILE", help="Texts to keep out: a line each, or the texts in .json, .jsonl."
         ),
     ] = None
     ngram: Annotated[
-        int, typer.Option(min=0, help="Words in a row that give one of them away; 0: not asked.")
+        int, typer.Option(help="Words in a row that give one of them away; 0: not asked.")
     ] = 13
-    eval_similarity: Annotated[
+    similarity: Annotated[
         float | None,
-        typer.Option(
-            metavar="COSINE", min=-1, max=1, help="From here on a memory gives one away; else none."
-        ),
+        typer.Option(metavar="COSINE", help="From here on a memory gives one away; else none."),
     ] = None
 
-    def evaluation(self) -> Evaluation | None:
+    def kept_out(self) -> Evaluation | None:
         """As the library's."""
         from lance_memory import Evaluation
 
-        if self.eval is None:
-            if self.eval_similarity is not None:
-                raise typer.BadParameter("--eval-similarity needs --eval FILE to compare with")
+        if self.evaluation is None:
+            if self.similarity is not None:
+                raise typer.BadParameter("--similarity needs --evaluation FILE to compare with")
             return None
-        return Evaluation.read(self.eval, ngram=self.ngram or None, similarity=self.eval_similarity)
+        return Evaluation.read(
+            self.evaluation, ngram=self.ngram or None, similarity=self.similarity
+        )
 
 
 def export(
@@ -130,14 +110,7 @@ def export(
     *,
     shaping: Shaping,
     holding: Holding,
-    transform: Annotated[
-        Name,
-        typer.Option(
-            metavar="NAME",
-            help="What makes one text of near-duplicates: extractive, latest, merge-lines, or "
-            "module:function; else the best of them stays.",
-        ),
-    ] = None,
+    transforming: Transforming,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an export that is there.")
@@ -147,13 +120,20 @@ def export(
 
     Plain texts, chats or preference pairs, without near-duplicates, and the same bytes again for
     the same --at TAG. A directory gets train.jsonl, with --validation validation.jsonl, and
-    manifest.json.
+    manifest.json. Of near-duplicates the best stays, or a transform, where one is given, makes
+    one text of them.
     """
     view = call.view(scope, at.at)
     options = _options(shaping, holding, overwrite=overwrite)
-    found = view.export(
-        path, options, transform=_made(transform), dry_run=dry_run, **filters.where()
-    )
+    with transforming.opened() if transforming.named else nullcontext() as transform:
+        found = view.export(
+            path,
+            options,
+            transform=transform,
+            execution=transforming.execution(),
+            dry_run=dry_run,
+            **filters.where(),
+        )
     directory = Path(path).parent if Path(path).name == found.files[0].name else Path(path)
     call.out.show(
         found,
@@ -172,28 +152,23 @@ def register(app: typer.Typer) -> None:
 def _options(shaping: Shaping, holding: Holding, *, overwrite: bool) -> ExportOptions:
     from lance_memory import ExportOptions
 
-    within = {str(level) for level in shaping.within or ()}
+    across: dict[str, tuple[str, ...]] = {}
+    if shaping.across:
+        levels = shaping.across
+        across["across"] = () if levels == [_NO_LEVEL] else tuple(levels)
     return ExportOptions(
         format=shaping.as_,
         file_type=shaping.file_type,
         group_by=shaping.group_by,
         min_similarity=None if shaping.keep_duplicates else shaping.min_similarity,
-        across=tuple(str(level) for level in Level if level not in within),
-        evaluation=holding.evaluation(),
+        evaluation=holding.kept_out(),
         validation=holding.validation,
         seed=holding.seed,
         max_turns=shaping.max_turns,
         margin=shaping.margin,
         overwrite=overwrite,
+        **across,
     )
-
-
-def _made(name: str | None) -> Transform | None:
-    from lance_memory import transform_named
-
-    if name is None:
-        return None
-    return transform_named(name)
 
 
 def _drawn(call: Call, found: ExportManifest, directory: Path) -> RenderableType:

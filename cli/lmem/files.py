@@ -113,9 +113,11 @@ def read_plan(path: str) -> str:
 
 
 def save_plan(path: str, text: str) -> None:
-    """Write the text of a plan."""
+    """Write the text of a plan, whole or not at all."""
+    from lance_memory.files import write_whole
+
     with _named(path):
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(Path(path), text)
 
 
 def remove_store(uri: str, *, keep_directory: bool) -> None:

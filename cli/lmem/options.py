@@ -27,6 +27,7 @@ __all__ = [
     "Reason",
     "Reasoned",
     "Scoped",
+    "age",
     "duration",
     "instant",
     "members",
@@ -204,6 +205,14 @@ def duration(text: str, name: str) -> timedelta:
     except OverflowError:
         pass
     raise typer.BadParameter(f"{name} {text!r} is no duration; write one like 90s, 12h, 1d or 2w")
+
+
+def age(text: str, name: str) -> timedelta:
+    """A duration that is longer than nothing."""
+    length = duration(text, name)
+    if not length:
+        raise typer.BadParameter(f"{name} {text!r} is no age; write 12h or 30d")
+    return length
 
 
 def members(pairs: list[str]) -> dict[str, Any]:

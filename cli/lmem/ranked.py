@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmem.options import Name, duration
+from lmem.options import Name, age
 
 if TYPE_CHECKING:
     from lance_memory import Decay, MemoryView, Ranking, Recency
@@ -25,7 +24,7 @@ class Ranked:
         float, typer.Option(help="How much those around it in its session lift a memory; 0: none.")
     ] = 1.0
     half_life: Annotated[
-        Name, typer.Option(metavar="AGE", help="Prefer what is new: 12h, 30d, 8w.")
+        Name, typer.Option(metavar="AGE", help="Prefer what is new; the half-life: 12h, 30d, 8w.")
     ] = None
     floor: Annotated[
         float | None,
@@ -40,7 +39,7 @@ class Ranked:
         typer.Option(
             metavar="AGE",
             help="Prefer what is strong: important, new, and recalled by recorded queries; "
-            "the half-life, 30d.",
+            "the half-life: 12h, 30d, 8w.",
         ),
     ] = None
     late: Annotated[
@@ -67,21 +66,14 @@ class Ranked:
             if self.floor is not None and self.decay is None:
                 raise typer.BadParameter("--floor says what --half-life leaves; give both")
             return None
-        return Recency(half_life=_age("--half-life", self.half_life), **self._floor())
+        return Recency(half_life=age(self.half_life, "--half-life"), **self._floor())
 
     def _decay(self) -> Decay | None:
         from lance_memory import Decay
 
         if self.decay is None:
             return None
-        return Decay(half_life=_age("--decay", self.decay), **self._floor())
+        return Decay(half_life=age(self.decay, "--decay"), **self._floor())
 
     def _floor(self) -> dict[str, Any]:
         return {} if self.floor is None else {"floor": self.floor}
-
-
-def _age(name: str, text: str) -> timedelta:
-    age = duration(text, name)
-    if not age:
-        raise typer.BadParameter(f"{name} {text!r} is no age; write 12h or 30d")
-    return age

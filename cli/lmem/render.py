@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         LineageNode,
         LogEntry,
         Memory,
-        Recalled,
         Related,
         RollbackPlan,
         SearchResult,
@@ -40,6 +39,7 @@ __all__ = [
     "cluster_plan",
     "count",
     "difference",
+    "first",
     "hits",
     "line",
     "lineage",
@@ -129,6 +129,11 @@ def related(found: Sequence[Related], names: Names) -> RenderableType:
     return Group(*parts)
 
 
+def first(table: RenderableType, shown: int, *, of: int) -> RenderableType:
+    """The table of the first ones, and how many more there are."""
+    return Group(table, line(f"... and {of - shown} more")) if of > shown else table
+
+
 def lineage(found: Lineage, names: Names, *, width: int) -> RenderableType:
     """A tree with a line for each memory; as many levels as there is room for."""
     tree = Tree(Text(_leaf(found.memory, names), style="bold", no_wrap=True, overflow="ellipsis"))
@@ -214,7 +219,8 @@ def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
     )
     parts: list[RenderableType] = [line(head)]
     if plan.recalled:
-        parts.append(line(_recall(plan.recalled)))
+        seen = plan.recalled
+        parts.append(line(_recall(seen.probes, seen.before, seen.after)))
     if plan.cut:
         parts.append(line(f"not all clusters were looked at: {plan.cut}"))
     for number, cluster in enumerate(plan.clusters[:show], start=1):
@@ -252,14 +258,15 @@ def _cluster(number: int, cluster: ClusterPlan) -> Iterable[RenderableType]:
     yield Padding(Text(outcome, style="green" if successor else "yellow"), (0, 0, 0, 2))
     if cluster.dropped:
         yield _indented(f"dropped: {clean(', '.join(cluster.dropped))}", style="yellow")
-    if cluster.recalled and cluster.recalled.before != cluster.recalled.after:
-        yield _indented(_recall(cluster.recalled))
+    seen = cluster.recalled
+    if seen and seen.before != seen.after:
+        yield _indented(_recall(seen.probes, seen.before, seen.after))
 
 
-def _recall(found: Recalled) -> str:
+def _recall(probes: int, before: int, after: int) -> str:
     return (
-        f"recall: of {count(found.probes, 'probe', 'probes')}, {found.before} find a source now, "
-        f"and {found.after} would find it or its successor"
+        f"recall: of {count(probes, 'probe', 'probes')}, {before} find a source now, "
+        f"and {after} would find it or its successor"
     )
 
 

@@ -1,74 +1,33 @@
-"""queries, usage: which memories answered what; and retiring what faded for want of use."""
+"""queries, usage: which memories answered what."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lmem.command import Call, approved, command
 from lmem.names import resolved
-from lmem.options import At, Filters, Gate, Name, Reasoned, Scoped, duration, instant
+from lmem.options import At, Filters, Gate, Scoped, instant
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lance_memory import (
-        Asked,
-        Decay,
         MemoryStore,
         MemoryView,
+        QueryWhere,
         RecordedQuery,
-        RetirePlan,
         Usage,
-        WriteResult,
     )
 
-__all__ = ["Fading", "faded", "recorded", "register"]
+__all__ = ["recorded", "register"]
 
 _SHOWN = 20
 
 Time = Annotated[
     str | None, typer.Option(metavar="TIME", help="When it was asked; no zone means UTC.")
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fading:
-    """Which strength is too little, and how memories lose it."""
-
-    below: Annotated[
-        float | None,
-        typer.Option(
-            help="Only what is weaker, 0..1: importance, times what age leaves of it. Needs "
-            "--half-life; procedural, profile and evergreen-tagged memories stay."
-        ),
-    ] = None
-    half_life: Annotated[
-        Name, typer.Option(metavar="AGE", help="In which strength halves: 12h, 30d, 8w.")
-    ] = None
-    floor: Annotated[float | None, typer.Option(help="What age leaves at least, 0..1; else 0.")] = (
-        None
-    )
-    use: Annotated[
-        float | None,
-        typer.Option(help="How much recalls lengthen the half-life, 0..4; else 0.5; 0: not."),
-    ] = None
-
-    def decay(self) -> Decay | None:
-        """As the library takes it; None: strength is not asked about."""
-        from lance_memory import Decay
-
-        if self.below is None:
-            if (self.half_life, self.floor, self.use) != (None, None, None):
-                raise typer.BadParameter("--half-life, --floor and --use go with --below")
-            return None
-        if self.half_life is None:
-            raise typer.BadParameter("--below needs --half-life, such as 30d")
-        named = {"floor": self.floor, "use": self.use}
-        given: dict[str, Any] = {n: value for n, value in named.items() if value is not None}
-        return Decay(half_life=duration(self.half_life, "--half-life"), **given)
 
 
 def queries(
@@ -147,36 +106,12 @@ def recorded(call: Call, view: MemoryView) -> None:
     from lance_memory import MemoryStore
 
     if not isinstance(view, MemoryStore):
+        call.out.note("note: a search of the past is not recorded")
         return
     view.query_log.flush()
     status = view.query_log.status
     if status is not None and status.warning:
         call.out.note(f"note: {status.warning}")
-
-
-def faded(
-    call: Call, store: MemoryStore, filters: Filters, *, below: float, decay: Decay, gate: Reasoned
-) -> WriteResult | None:
-    """Show what is weaker, and retire it if that is agreed to; None: it was a dry run."""
-    plan = store.retire(below=below, decay=decay, dry_run=True, **filters.where())
-    told = {
-        "version": plan.version,
-        "at": plan.at,
-        "considered": plan.considered,
-        **plan.manifest(),
-        "memories": plan.memories,
-    }
-    if not plan:
-        call.out.note(f"none of {call.draw.count(plan.considered)} is weaker than {below:g}")
-    agreed = (not plan and not gate.dry_run) or approved(
-        call,
-        gate,
-        plan=told,
-        human=lambda: _weak(call, plan),
-        quiet=plan.ids,
-        question=f"retire {call.draw.count(len(plan.memories))}?",
-    )
-    return store.retire(plan, reason=gate.reason) if agreed else None
 
 
 def register(app: typer.Typer) -> None:
@@ -185,8 +120,10 @@ def register(app: typer.Typer) -> None:
     command(app)(usage)
 
 
-def _asked(store: MemoryStore, since: str | None, until: str | None, memory: str | None) -> Asked:
-    asked: Asked = {}
+def _asked(
+    store: MemoryStore, since: str | None, until: str | None, memory: str | None
+) -> QueryWhere:
+    asked: QueryWhere = {}
     if since is not None:
         asked["since"] = instant(since, "--since")
     if until is not None:
@@ -199,14 +136,14 @@ def _asked(store: MemoryStore, since: str | None, until: str | None, memory: str
 
 
 def _forgotten(
-    call: Call, gate: Gate, store: MemoryStore, found: list[RecordedQuery], asked: Asked
+    call: Call, gate: Gate, store: MemoryStore, found: list[RecordedQuery], asked: QueryWhere
 ) -> None:
     sized = call.draw.count(len(found), "query", "queries")
     agreed = not found or approved(
         call,
         gate,
         plan=found,
-        human=lambda: _first(call, _drawn(call, found[:_SHOWN]), len(found)),
+        human=lambda: call.draw.first(_drawn(call, found[:_SHOWN]), _SHOWN, of=len(found)),
         quiet=[query.id for query in found],
         question=f"forget {sized} for good?",
     )
@@ -224,24 +161,6 @@ def _drawn(call: Call, found: list[RecordedQuery]) -> RenderableType:
     return table
 
 
-def _weak(call: Call, plan: RetirePlan) -> RenderableType:
-    values = [
-        (m.id, f"{m.strength:.3f}", f"{m.age.days}d", m.recalls, m.content)
-        for m in plan.memories[:_SHOWN]
-    ]
-    columns = ["MEMORY", "STRENGTH", "AGE", "RECALLS", "CONTENT"]
-    table = call.draw.rows(columns, values, width=call.out.width).table
-    return _first(call, table, len(plan.memories))
-
-
-def _first(call: Call, table: RenderableType, total: int) -> RenderableType:
-    """The table of the first of a plan, and how many more there are."""
-    from rich.console import Group
-
-    more = [call.draw.line(f"... and {total - _SHOWN} more")] if total > _SHOWN else []
-    return Group(table, *more)
-
-
 def _counted(call: Call, found: Usage, rows: list[dict[str, Any]]) -> RenderableType:
     from rich.console import Group
 
@@ -249,7 +168,7 @@ def _counted(call: Call, found: Usage, rows: list[dict[str, Any]]) -> Renderable
     head = (
         f"{call.draw.count(found.queries, 'query', 'queries')}{rate}, "
         f"{found.mean_hits:.1f} hits on average; "
-        f"{len(found.never)} of {call.draw.count(len(found.memories))} never recalled"
+        f"{len(found.never_recalled)} of {call.draw.count(len(found.memories))} never recalled"
     )
     values = [
         (

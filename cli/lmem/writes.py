@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmem.command import Call, approved, command
+from lmem.fading import Fading, faded
 from lmem.files import InputFormat, read_batch, rejected_in
 from lmem.names import resolved
 from lmem.options import Filters, Given, Reason, Reasoned, Scoped, text_given
-from lmem.usage import Fading, faded
 from lmem.zones import in_utc
 
 if TYPE_CHECKING:
@@ -180,9 +180,9 @@ def retire(
 ) -> None:
     """Hide memories without a successor; unretire brings them back.
 
-    With --below those that have faded: `lmem retire --user ann --below 0.1 --half-life 30d`.
+    With --below those that have faded: `lmem retire --user ann --below 0.1 --decay 30d`.
     """
-    store, decay = call.open(scope), fading.decay()
+    store, decay = call.open(scope), fading.fades()
     if decay is not None and fading.below is not None:
         if refs:
             raise typer.BadParameter("give either memories by name or --below, not both")

@@ -3,19 +3,31 @@
 from lance_memory.curate.consolidate import Pass, Surroundings, change_set, plan_consolidation
 from lance_memory.curate.guard import Guard, Search
 from lance_memory.curate.lifecycle import retirement, reversal, supersession
-from lance_memory.curate.options import Bounds, ClusterBy, ClusterMethod, ConsolidateOptions
+from lance_memory.curate.options import (
+    Bounds,
+    ClusterBy,
+    ClusterMethod,
+    ConsolidateOptions,
+    OnFailure,
+)
 from lance_memory.curate.plan import (
     ClusterPlan,
     ConsolidationPlan,
     ConsolidationResult,
     Recalled,
 )
-from lance_memory.curate.transform.builtin import extractive, latest, merge_lines
-from lance_memory.curate.transform.command import CommandTransform
-from lance_memory.curate.transform.execute import Execution, OnFailure
-from lance_memory.curate.transform.llm import LLMTransform
-from lance_memory.curate.transform.named import transform_named
-from lance_memory.curate.transform.protocol import BatchTransform, Derived, Transform
+from lance_memory.curate.transform import (
+    BatchTransform,
+    CommandTransform,
+    Derived,
+    Execution,
+    LLMTransform,
+    Transform,
+    extractive,
+    latest,
+    merge_lines,
+    transform_named,
+)
 
 __all__ = [
     "BatchTransform",

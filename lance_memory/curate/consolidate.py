@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_memory.curate.cluster.select import Found, select
 from lance_memory.curate.facts import dropped
 from lance_memory.curate.guard import Answered, Guard, Search, guarded
-from lance_memory.curate.merge import CombineConfidence, agreeing, averaged, successor_row
-from lance_memory.curate.options import Bounds, ClusterBy, ConsolidateOptions
+from lance_memory.curate.merge import agreeing, averaged, successor_row
+from lance_memory.curate.options import Bounds, ClusterBy, ConsolidateOptions, OnFailure
 from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan
-from lance_memory.curate.select import Found, select
-from lance_memory.curate.transform.execute import Execution, OnFailure, Outcome, outcomes
+from lance_memory.curate.transform.execute import Execution, Outcome, outcomes
 from lance_memory.curate.transform.protocol import Derived, Transform
 from lance_memory.errors import InvalidInputError, RejectedError, StoppedError
 from lance_memory.record.identity import new_id, new_ids
@@ -37,6 +38,14 @@ _READ_AT_ONCE = 1_000
 """Sources whose whole rows are read in one go, on their way to the transform."""
 
 
+_KINDS = {
+    "options": ConsolidateOptions,
+    "execution": Execution,
+    "bounds": Bounds,
+    "stop": threading.Event,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """What is asked of one pass; see `MemoryStore.consolidate`."""
@@ -47,27 +56,37 @@ class Pass:
     guard: Guard | None
     bounds: Bounds
     stop: threading.Event
-    trigger: str
 
     def __post_init__(self) -> None:
-        kinds = {"options": ConsolidateOptions, "execution": Execution, "bounds": Bounds}
-        for name, kind in {**kinds, "guard": Guard | None, "stop": threading.Event}.items():
+        for name, kind in _KINDS.items():
             if not isinstance(getattr(self, name), kind):
+                hint = " (a transform goes into transform=)" if name == "options" else ""
                 raise InvalidInputError(
-                    f"{name} is {getattr(self, name)!r}; it takes {kind} (a transform goes into "
-                    "transform=)"
+                    f"{name} is {getattr(self, name)!r}; it takes {kind.__name__}{hint}"
                 )
+        if not (self.guard is None or isinstance(self.guard, Guard)):
+            raise InvalidInputError(f"guard is {self.guard!r}; it takes a Guard, or None")
         if not callable(self.transform):
             raise InvalidInputError(f"transform is {self.transform!r}; it takes a callable")
 
-    def clock(self) -> Clock:
-        """Starts its time now."""
-        seconds = self.bounds.seconds
-        return Clock(stop=self.stop, end=None if seconds is None else time.monotonic() + seconds)
+    def deadline(self) -> Deadline:
+        """Its time begins now."""
+        seconds = self.bounds.max_seconds
+        end = None if seconds is None else time.monotonic() + seconds
+        return Deadline(stop=self.stop, end=end)
+
+    def refuse_stopped(self) -> None:
+        """A pass that was asked to stop writes nothing.
+
+        Raises:
+            StoppedError: it was.
+        """
+        if self.stop.is_set():
+            raise StoppedError("the pass was asked to stop; nothing was written")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class Deadline:
     """When a pass looks at no further cluster."""
 
     stop: threading.Event
@@ -113,11 +132,13 @@ def plan_consolidation(
         EmbeddingError: a derived text could not be embedded.
         StorageError: the guard's trial could not be written.
     """
-    clock = asked.clock()
-    selection = select(snapshot, predicate, asked.options, rows=asked.bounds.rows, stop=clock.over)
-    found = list(selection.clusters)
-    clusters = list(_clusters(snapshot, found, asked, clock, now=now))
-    _refuse_stopped(asked)
+    deadline = asked.deadline()
+    rows, predicate = asked.bounds.max_rows, asked.bounds.within(predicate)
+    selection = select(snapshot, predicate, asked.options, rows=rows, stop=deadline.over)
+    found = selection.clusters
+    clusters = list(_clusters(snapshot, found, asked, deadline, now=now))
+    cut = _cut(asked, deadline, looked_at=len(clusters), there=len(found))
+    asked.refuse_stopped()
     plan = ConsolidationPlan(
         version=snapshot.version,
         at=now,
@@ -125,13 +146,11 @@ def plan_consolidation(
         options=asked.options,
         clusters=tuple(_embedded(clusters, surroundings.embed)),
         selected=selection.considered,
-        on_failure=OnFailure(asked.execution.on_failure),
-        trigger=asked.trigger,
-        cut=_cut(asked, clock, looked_at=len(clusters), there=len(found)),
+        cut=cut,
     )
     if asked.guard is not None and plan.accepted:
-        plan = _guarded(snapshot, plan, asked.guard, surroundings)
-        _refuse_stopped(asked)
+        plan = _guarded(snapshot, plan, asked, surroundings)
+    asked.refuse_stopped()
     return plan
 
 
@@ -155,22 +174,22 @@ def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> 
     )
 
 
-def _refuse_stopped(asked: Pass) -> None:
+def _cut(asked: Pass, deadline: Deadline, *, looked_at: int, there: int) -> str:
+    """Why not all clusters were looked at; empty where they were."""
+    bounds = asked.bounds
     if asked.stop.is_set():
-        raise StoppedError("the pass was asked to stop; nothing was written")
-
-
-def _cut(asked: Pass, clock: Clock, *, looked_at: int, there: int) -> str:
-    """Why the plan does not have all clusters; empty where it has."""
-    if clock.over():
-        return f"{asked.bounds.seconds:g} s were over"
-    if looked_at < there:
-        return f"{asked.bounds.clusters} clusters were asked for, and {there} are there"
-    return ""
+        return "it was asked to stop"
+    if bounds.max_seconds is not None and deadline.over():
+        return f"{bounds.max_seconds:g} s were over"
+    if looked_at == there:
+        return ""
+    if looked_at == bounds.max_clusters or bounds.max_clusters is not None:
+        return f"{bounds.max_clusters} clusters were asked for, and {there} are there"
+    return "a cluster failed, and all or nothing was asked for"
 
 
 def _clusters(
-    snapshot: Snapshot, found: Sequence[Found], asked: Pass, clock: Clock, *, now: datetime
+    snapshot: Snapshot, found: Sequence[Found], asked: Pass, deadline: Deadline, *, now: datetime
 ) -> Iterator[ClusterPlan]:
     """Each cluster as its transform left it, up to as many as were asked for."""
     waiting: deque[list[Memory]] = deque()
@@ -180,24 +199,16 @@ def _clusters(
             waiting.append(cluster)
             yield cluster
 
-    combined = agreeing if asked.options.by == ClusterBy.SIMILARITY else averaged
+    planner = _Planner(schema=snapshot.schema, options=asked.options, now=now)
     identifiers = new_ids(len(found), now)
     accepted = 0
-    made = outcomes(members(), asked.transform, asked.execution, stop=clock.over)
+    made = outcomes(members(), asked.transform, asked.execution, stop=deadline.over)
     for one, identifier, outcome in zip(found, identifiers, made, strict=False):
-        planned = _planned(
-            waiting.popleft(),
-            outcome,
-            cohesion=one.cohesion,
-            identifier=identifier,
-            schema=snapshot.schema,
-            combined=combined,
-            most_dropped=asked.options.max_dropped,
-            now=now,
-        )
+        planned = planner.plan(waiting.popleft(), outcome, one.cohesion, identifier)
         yield planned
         accepted += planned.derived is not None
-        if accepted == asked.bounds.clusters:
+        ended = planned.failed and asked.options.on_failure == OnFailure.ALL_OR_NOTHING
+        if ended or accepted == asked.bounds.max_clusters:
             return
 
 
@@ -209,64 +220,62 @@ def _read(snapshot: Snapshot, found: Sequence[Found]) -> Iterator[list[Memory]]:
         while end < len(found) and size < _READ_AT_ONCE:
             size += len(found[end].ids)
             end += 1
-        wanted = [identifier for one in found[start:end] for identifier in one.ids]
-        rows = snapshot.by_ids(wanted, columns=snapshot.schema.names)
-        by_id = {memory.id: memory for memory in to_memories(rows)}
+        addresses = [address for one in found[start:end] for address in one.addresses]
+        rows = snapshot.take(np.array(addresses, dtype=np.uint64), snapshot.schema.names)
+        memories = iter(to_memories(rows))
         for one in found[start:end]:
-            yield [by_id[identifier] for identifier in one.ids]
+            yield list(islice(memories, len(one.ids)))
         start = end
 
 
-def _planned(
-    members: Sequence[Memory],
-    outcome: Outcome,
-    *,
-    cohesion: float,
-    identifier: str,
-    schema: pa.Schema,
-    combined: CombineConfidence,
-    most_dropped: float,
-    now: datetime,
-) -> ClusterPlan:
-    contents = tuple(memory.content for memory in members)
-    plan = ClusterPlan(
-        sources={m.id: (m.revision, m.updated_at, m.content_hash) for m in members},
-        scope=_shared_scope(members),
-        cohesion=round(cohesion, 4),
-        reason=outcome.reason,
-        failed=outcome.failed,
-        contents=contents,
-    )
-    if outcome.derived is None:
-        return plan
-    lost = dropped(contents, outcome.derived.content)
-    plan = replace(plan, dropped=lost.missing)
-    if lost.share > most_dropped:
-        return plan.left_alone(
-            f"the transform dropped {lost.share:.0%} of the sources' numbers, names and negations"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    """From a cluster and what its transform gave to what would be written."""
+
+    schema: pa.Schema
+    options: ConsolidateOptions
+    now: datetime
+
+    def plan(
+        self, members: Sequence[Memory], outcome: Outcome, cohesion: float, identifier: str
+    ) -> ClusterPlan:
+        contents = tuple(memory.content for memory in members)
+        plan = ClusterPlan(
+            sources={m.id: (m.revision, m.updated_at, m.content_hash) for m in members},
+            scope=_shared_scope(members),
+            cohesion=round(cohesion, 4),
+            reason=outcome.reason,
+            failed=outcome.failed,
+            contents=contents,
         )
-    return _with_row(
-        plan, members, outcome.derived, identifier, schema=schema, combined=combined, now=now
-    )
+        if outcome.derived is None:
+            return plan
+        lost = dropped(contents, outcome.derived.content)
+        plan = replace(plan, dropped=lost.missing)
+        if lost.share > self.options.max_dropped:
+            return plan.left_alone(
+                f"the transform dropped {lost.share:.0%} of the sources' numbers, names and "
+                "negations"
+            )
+        return self._with_row(plan, members, outcome.derived, identifier)
 
-
-def _with_row(
-    plan: ClusterPlan,
-    members: Sequence[Memory],
-    derived: Derived,
-    identifier: str,
-    *,
-    schema: pa.Schema,
-    combined: CombineConfidence,
-    now: datetime,
-) -> ClusterPlan:
-    """The plan with the row to insert, if what the transform gave makes one."""
-    row = successor_row(members, derived, identifier=identifier, now=now, combined=combined)
-    try:
-        take_in([row], schema=schema, scope=Scope(), now=now)
-    except RejectedError as error:
-        return plan.left_alone(f"the transform gave a malformed memory: {error}")
-    return replace(plan, derived=row)
+    def _with_row(
+        self, plan: ClusterPlan, members: Sequence[Memory], derived: Derived, identifier: str
+    ) -> ClusterPlan:
+        """The plan with the row to insert, if what the transform gave makes one."""
+        alike = self.options.by == ClusterBy.SIMILARITY
+        row = successor_row(
+            members,
+            derived,
+            identifier=identifier,
+            now=self.now,
+            combined=agreeing if alike else averaged,
+        )
+        try:
+            take_in([row], schema=self.schema, scope=Scope(), now=self.now)
+        except RejectedError as error:
+            return plan.left_alone(f"the transform gave a malformed memory: {error}")
+        return replace(plan, derived=row)
 
 
 def _shared_scope(members: Sequence[Memory]) -> Scope:
@@ -287,9 +296,10 @@ def _embedded(clusters: Sequence[ClusterPlan], embed: Embed) -> Iterator[Cluster
 
 
 def _guarded(
-    snapshot: Snapshot, plan: ConsolidationPlan, guard: Guard, surroundings: Surroundings
+    snapshot: Snapshot, plan: ConsolidationPlan, asked: Pass, surroundings: Surroundings
 ) -> ConsolidationPlan:
     """The plan without the clusters that would make recall worse."""
+    guard = asked.guard or Guard()
 
     def planned(clusters: Sequence[ClusterPlan]) -> AbstractContextManager[Search]:
         return _as_planned(snapshot, replace(plan, clusters=tuple(clusters)), surroundings)
@@ -297,6 +307,7 @@ def _guarded(
     measured = guarded(
         plan.clusters,
         guard,
+        refuse_stopped=asked.refuse_stopped,
         answered=surroundings.answered,
         before=surroundings.search(snapshot),
         after=planned,

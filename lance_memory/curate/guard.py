@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from typing import TypeAlias
 
 from lance_memory.curate.facts import content_words, sentences, tokens
 from lance_memory.curate.plan import ClusterPlan, Recalled
-from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import real, whole
 from lance_memory.record.memory import Scope
 
 __all__ = ["Answered", "Guard", "Search", "guarded"]
@@ -50,11 +51,9 @@ class Guard:
     probes: int = 400
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.max_loss <= 1.0:
-            raise InvalidInputError(f"max_loss={self.max_loss} is not within 0..1")
-        for name in ("k", "probes"):
-            if not getattr(self, name) >= 1:
-                raise InvalidInputError(f"{name}={getattr(self, name)}; it is 1 or more")
+        real("max_loss", self.max_loss, least=0, most=1)
+        whole("k", self.k, least=1)
+        whole("probes", self.probes, least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +69,7 @@ def guarded(
     clusters: Sequence[ClusterPlan],
     guard: Guard,
     *,
+    refuse_stopped: Callable[[], None],
     answered: Answered,
     before: Search,
     after: Callable[[Sequence[ClusterPlan]], AbstractContextManager[Search]],
@@ -82,19 +82,21 @@ def guarded(
     Args:
         clusters: the pass as it was planned.
         guard: how much is too much.
+        refuse_stopped: asked between searches; raises where the pass is to end.
         answered: recorded questions.
         before: searches the store as it is.
         after: searches the store as these clusters would leave it.
     """
     probes = _probes(clusters, guard, answered)
-    found = _found(probes, clusters, before, guard.k)
+    find = partial(_found, probes, k=guard.k, refuse_stopped=refuse_stopped)
+    found = find(clusters, before)
     measured = list(clusters)
     while True:
         accepted = [cluster for cluster in measured if cluster.derived is not None]
         if not accepted:
             return measured
         with after(accepted) as planned:
-            still = _found(probes, measured, planned, guard.k)
+            still = find(measured, planned)
         measured = _measured(measured, probes, found, still)
         offending = [
             number
@@ -160,7 +162,12 @@ def _remembered(content: str) -> str:
 
 
 def _found(
-    probes: Sequence[_Probe], clusters: Sequence[ClusterPlan], search: Search, k: int
+    probes: Sequence[_Probe],
+    clusters: Sequence[ClusterPlan],
+    search: Search,
+    *,
+    k: int,
+    refuse_stopped: Callable[[], None],
 ) -> list[bool]:
     """Of each probe, whether its source is among the hits, or what takes the source's place."""
     by_scope: dict[Scope, list[int]] = {}
@@ -168,6 +175,7 @@ def _found(
         by_scope.setdefault(_scope(clusters[probe.cluster]), []).append(place)
     found = [False] * len(probes)
     for scope, places in by_scope.items():
+        refuse_stopped()
         answers = search(scope, [probes[place].question for place in places], k)
         for place, ids in zip(places, answers, strict=True):
             probe = probes[place]

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import (
+    duration,
+    flag,
+    one_of,
+    real,
+    seconds,
+    several,
+    text,
+    whole,
+)
+from lance_memory.record.filters import all_of, learned_before
 from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.times import utc
 
-__all__ = ["Bounds", "ClusterBy", "ClusterMethod", "ConsolidateOptions"]
+__all__ = ["Bounds", "ClusterBy", "ClusterMethod", "ConsolidateOptions", "OnFailure"]
 
 
 class ClusterBy(StrEnum):
@@ -22,6 +34,13 @@ class ClusterBy(StrEnum):
     TENANT = "tenant"
     PREFIX = "prefix"
     WINDOW = "window"
+
+
+class OnFailure(StrEnum):
+    """What a cluster whose transform fails, or loses too much, means for the pass."""
+
+    BEST_EFFORT = "best_effort"
+    ALL_OR_NOTHING = "all_or_nothing"
 
 
 class ClusterMethod(StrEnum):
@@ -53,6 +72,8 @@ class ConsolidateOptions:
             near their vectors are; for `by="similarity"`.
         max_dropped: share 0..1 of the sources' numbers, names, dates and negations that a derived
             text may lack; a cluster whose transform drops more is left alone.
+        on_failure: "best_effort" leaves a failed cluster alone, and the pass goes on;
+            "all_or_nothing" ends the pass at the first one, and commits nothing.
     """
 
     by: ClusterBy | str = ClusterBy.SIMILARITY
@@ -65,30 +86,20 @@ class ConsolidateOptions:
     across: tuple[str, ...] = ()
     distinct: bool = True
     max_dropped: float = 0.5
+    on_failure: OnFailure | str = OnFailure.BEST_EFFORT
 
     def __post_init__(self) -> None:
-        _one_of("by", self.by, ClusterBy)
-        _one_of("method", self.method, ClusterMethod)
-        if not -1.0 <= self.min_similarity <= 1.0:
-            raise InvalidInputError(
-                f"min_similarity={self.min_similarity} is no cosine; it lies within -1..1"
-            )
-        if not 2 <= self.min_size <= self.max_size:
-            raise InvalidInputError(
-                f"min_size={self.min_size}, max_size={self.max_size}; "
-                "a cluster has 2 members or more, and min_size <= max_size"
-            )
-        if self.window <= timedelta(0):
-            raise InvalidInputError(f"window={self.window} is not longer than nothing")
-        if not isinstance(self.separator, str) or not self.separator:
-            raise InvalidInputError(f"separator={self.separator!r}; it takes a text")
-        unknown = set(self.across) - set(SCOPE_LEVELS)
-        if unknown:
-            raise InvalidInputError(
-                f"across={sorted(unknown)}; the scope levels are: {', '.join(SCOPE_LEVELS)}"
-            )
-        if not 0.0 <= self.max_dropped <= 1.0:
-            raise InvalidInputError(f"max_dropped={self.max_dropped} is not within 0..1")
+        one_of("by", self.by, ClusterBy)
+        one_of("method", self.method, ClusterMethod)
+        one_of("on_failure", self.on_failure, OnFailure)
+        real("min_similarity", self.min_similarity, least=-1, most=1)
+        whole("min_size", self.min_size, least=2)
+        whole("max_size", self.max_size, least=self.min_size)
+        duration("window", self.window)
+        text("separator", self.separator, blank=True)
+        several("across", self.across, SCOPE_LEVELS)
+        flag("distinct", self.distinct)
+        real("max_dropped", self.max_dropped, least=0, most=1)
 
     def boundary(self) -> list[str]:
         """The scope levels that no cluster crosses."""
@@ -101,6 +112,7 @@ class ConsolidateOptions:
             **values,
             "by": str(self.by),
             "method": str(self.method),
+            "on_failure": str(self.on_failure),
             "window": self.window.total_seconds(),
             "across": list(self.across),
         }
@@ -114,25 +126,39 @@ class ConsolidateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Where a pass ends, whatever is left to do; None: nowhere. The next pass goes on.
+    """Where a pass begins and ends, whatever is left to do; None sets no bound.
 
     Attributes:
-        rows: memories to consider, the ones learned last (`created_at`) first.
-        clusters: to transform.
-        seconds: for finding and transforming clusters; what is done by then is committed.
+        before: the `created_at` and id of a memory: consider only what was learned before it; of
+            what was learned at the same moment, greater ids.
+        max_rows: memories to consider, the ones learned last first, those of one moment by their
+            ids.
+        max_clusters: to put one memory in the place of.
+        max_seconds: for finding and transforming clusters; what is done by then is measured and
+            committed.
     """
 
-    rows: int | None = None
-    clusters: int | None = None
-    seconds: float | None = None
+    before: tuple[datetime, str] | None = None
+    max_rows: int | None = None
+    max_clusters: int | None = None
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "clusters", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InvalidInputError(f"{name}={value!r}; a bound is above 0, or None")
+        match self.before:
+            case None:
+                pass
+            case (datetime() as moment, str()):
+                utc(moment, "before")
+            case other:
+                raise InvalidInputError(
+                    f"before={other!r}; it takes the created_at and the id of a memory"
+                )
+        for name in ("max_rows", "max_clusters"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=1)
+        if self.max_seconds is not None:
+            seconds("max_seconds", self.max_seconds)
 
-
-def _one_of(name: str, value: str, known: type[StrEnum]) -> None:
-    if value not in list(known):
-        raise InvalidInputError(f"{name}={value!r}; there are: {', '.join(known)}")
+    def within(self, predicate: str | None) -> str | None:
+        """The predicate, of what was learned `before` alone."""
+        return predicate if self.before is None else all_of(predicate, learned_before(*self.before))

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lance_memory.curate.merge import SUCCESSOR_COLUMNS
-from lance_memory.curate.options import ConsolidateOptions
-from lance_memory.curate.transform.execute import OnFailure
+from lance_memory.curate.options import ConsolidateOptions, OnFailure
 from lance_memory.errors import InvalidInputError, TransformError
 from lance_memory.record.memory import Scope
 from lance_memory.record.results import WriteResult
@@ -101,8 +100,6 @@ class ConsolidationPlan:
         options: how it was clustered.
         clusters: by their earliest memory.
         selected: memories considered.
-        on_failure: what a failed cluster means for the others.
-        trigger: why the pass was made, where nobody asked for it.
         cut: why it ends before all clusters were looked at; empty: it does not.
     """
 
@@ -112,8 +109,6 @@ class ConsolidationPlan:
     options: ConsolidateOptions
     clusters: tuple[ClusterPlan, ...]
     selected: int
-    on_failure: OnFailure = OnFailure.BEST_EFFORT
-    trigger: str = ""
     cut: str = ""
 
     @property
@@ -143,7 +138,7 @@ class ConsolidationPlan:
         Raises:
             TransformError: says which.
         """
-        if self.on_failure == OnFailure.ALL_OR_NOTHING and self.failed:
+        if self.options.on_failure == OnFailure.ALL_OR_NOTHING and self.failed:
             first = self.failed[0]
             raise TransformError(
                 f"{len(self.failed)} of {len(self.clusters)} clusters failed, and all or nothing "
@@ -186,17 +181,15 @@ class ConsolidationPlan:
                 for c in self.skipped
             ],
             "derived": [c.successor for c in accepted],
-            "retired_sources": [source for c in accepted for source in c.sources],
+            "sources": [source for c in accepted for source in c.sources],
             "parameters": self.options.to_json(),
-            "on_failure": str(self.on_failure),
             "recalled": self.recalled and asdict(self.recalled),
-            "trigger": self.trigger,
             "cut": self.cut,
         }
 
-    def to_json(self) -> str:
-        """The whole plan as one JSON text."""
-        document = {
+    def document(self, *, embeddings: bool = False) -> dict[str, Any]:
+        """The plan as JSON values; to read it, without the derived memories' embeddings."""
+        return {
             "format": _FORMAT,
             "version": self.version,
             "at": self.at.isoformat(),
@@ -204,13 +197,16 @@ class ConsolidationPlan:
             "options": self.options.to_json(),
             "selected": self.selected,
             "rows_saved": self.rows_saved,
-            "on_failure": str(self.on_failure),
-            "trigger": self.trigger,
             "cut": self.cut,
             "recalled": self.recalled and asdict(self.recalled),
-            "clusters": [_cluster_json(cluster) for cluster in self.clusters],
+            "clusters": [_cluster_json(one, embeddings=embeddings) for one in self.clusters],
         }
-        return json.dumps(document, ensure_ascii=False, indent=1)
+
+    def to_json(self) -> str:
+        """The whole plan as one JSON text, a line for each cluster."""
+        document = self.document(embeddings=True)
+        clusters = ",\n".join(_text(cluster) for cluster in document.pop("clusters"))
+        return f'{_text(document)[:-1]}, "clusters": [\n{clusters}\n]}}'
 
     @classmethod
     def from_json(cls, text: str) -> ConsolidationPlan:
@@ -230,8 +226,6 @@ class ConsolidationPlan:
                 options=ConsolidateOptions.from_json(document["options"]),
                 clusters=clusters,
                 selected=int(document["selected"]),
-                on_failure=OnFailure(document["on_failure"]),
-                trigger=str(document["trigger"]),
                 cut=str(document["cut"]),
             )
         except InvalidInputError:
@@ -272,7 +266,13 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
+def _text(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _cluster_json(cluster: ClusterPlan, *, embeddings: bool) -> dict[str, Any]:
+    left_out = () if embeddings else (EMBEDDING,)
+    derived = cluster.derived and {k: v for k, v in cluster.derived.items() if k not in left_out}
     return {
         "sources": {
             i: [revision, at.isoformat(), content]
@@ -281,7 +281,7 @@ def _cluster_json(cluster: ClusterPlan) -> dict[str, Any]:
         "scope": cluster.scope.given(),
         "size": cluster.size,
         "cohesion": cluster.cohesion,
-        "derived": cluster.derived,
+        "derived": derived,
         "reason": cluster.reason,
         "failed": cluster.failed,
         "dropped": list(cluster.dropped),

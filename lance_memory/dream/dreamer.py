@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from lance_memory.curate import (
     Bounds,
@@ -20,19 +20,16 @@ from lance_memory.curate import (
 from lance_memory.dream.news import News
 from lance_memory.dream.one_pass import OnePass, about
 from lance_memory.dream.results import DreamOutcome, DreamResult, DreamStatus, failure
-from lance_memory.dream.state import Passes
-from lance_memory.dream.triggers import Facts, Triggers, backoff, due, next_time
+from lance_memory.dream.state import Course
+from lance_memory.dream.triggers import Moment, Triggers, backoff, due, next_time
 from lance_memory.errors import InvalidInputError, LanceMemoryError
 from lance_memory.extras import require
 from lance_memory.record.filters import Where
 from lance_memory.record.times import Clock, utc, utc_now
 from lance_memory.store import MemoryStore
 
-__all__ = ["BOUNDS", "EXECUTION", "TRIGGERS", "Dreamer"]
+__all__ = ["Dreamer"]
 
-TRIGGERS = Triggers(idle=timedelta(minutes=10))
-BOUNDS = Bounds(rows=20_000, clusters=500, seconds=120.0)
-EXECUTION = Execution(timeout=60.0)
 _GUARD = Guard()
 _ONCE = "dream: once"
 _LAST_WAIT = 5.0
@@ -46,12 +43,25 @@ class Dreamer:
     version with its manifest, or none where there was nothing to do. Of all processes one makes a
     pass at a time, and one that is killed leaves the store as it was, and its place free.
 
+    A pass looks at what was learned last, and where its bounds end it, the next ones go on below
+    until they reach what was looked at before: so all of a store is, a stretch at a time, and no
+    memory is compared with those of another stretch. New memories and older ones take turns.
+
         with Dreamer(store, triggers=Triggers(idle=timedelta(minutes=10))):
             ...
 
     Its threads end with the program. What the last pass did is kept in the store's directory, in
     `dream.json`, by branch, scope and filter; `dream.lock` is there for the lock.
+
+    Attributes:
+        TRIGGERS: when, unless told otherwise: after 10 minutes in which nobody wrote.
+        EXECUTION: how: a call that takes longer than 60 s is given up.
+        BOUNDS: of each pass: 20,000 memories, 500 clusters, 120 s.
     """
+
+    TRIGGERS: Final = Triggers(idle=timedelta(minutes=10))
+    EXECUTION: Final = Execution(timeout=60.0)
+    BOUNDS: Final = Bounds(max_rows=20_000, max_clusters=500, max_seconds=120.0)
 
     def __init__(
         self,
@@ -78,7 +88,8 @@ class Dreamer:
             execution: as there; by default a call that takes longer than 60 s is given up. With
                 a timeout, or several workers, `stop` need not wait for a call to end.
             guard: as there.
-            bounds: of each pass; by default 20,000 memories, 500 clusters, 120 s.
+            bounds: of each pass; by default 20,000 memories, 500 clusters, 120 s. Where it
+                begins is the dreamer's to say.
             every: how often to look whether a pass is due.
             told: called with each result of a pass in the background, in a thread of the
                 dreamer's; it must not call `stop`.
@@ -97,6 +108,12 @@ class Dreamer:
             )
         if every <= timedelta(0):
             raise InvalidInputError(f"every={every} is not longer than nothing")
+        if bounds.before is not None:
+            raise InvalidInputError(
+                f"bounds have before={bounds.before}, and a dreamer goes on by itself where the "
+                "last pass ended; leave it out, or call store.consolidate(bounds=...)"
+            )
+        self._news = News(store)
         self._one = OnePass(
             store=store,
             options=options,
@@ -106,17 +123,17 @@ class Dreamer:
             bounds=bounds,
             where=where,
             about=about(store, where),
+            news=self._news,
         )
         self._triggers = triggers
         self._every = every
         self._told = told
         self._clock = clock
-        self._news = News(store)
         self._began = self._now()
         self._failures = 0
         self._retry_at: datetime | None = None
         self._stop = threading.Event()
-        self._stop_once = threading.Event()
+        self._asked_for: set[threading.Event] = set()
         self._scheduler: Any = None
         self._pass: threading.Thread | None = None
 
@@ -147,7 +164,7 @@ class Dreamer:
         return self
 
     def stop(self, *, wait: bool = True) -> None:
-        """Look no more, and stop the pass under way, also one of `once`: it writes nothing.
+        """Look no more, and stop the pass under way, also those of `once`: they write nothing.
 
         Args:
             wait: until the pass has ended; False: only tell it.
@@ -179,9 +196,13 @@ class Dreamer:
         Raises:
             StorageError: the store's directory cannot be written to.
         """
-        self._stop_once = threading.Event()
         make = self._one.dry if dry_run else self._one.alone
-        return make(_ONCE, self._stop_once, at=self._now())
+        stop = threading.Event()
+        self._asked_for.add(stop)
+        try:
+            return make(_ONCE, stop, at=self._now())
+        finally:
+            self._asked_for.discard(stop)
 
     def status(self) -> DreamStatus:
         """Where the store stands. Reads only."""
@@ -206,7 +227,8 @@ class Dreamer:
 
     def _end(self, timeout: float | None = _LAST_WAIT) -> None:
         self._stop.set()
-        self._stop_once.set()
+        for stop in list(self._asked_for):
+            stop.set()
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is not None:
             scheduler.shutdown()
@@ -235,18 +257,18 @@ class Dreamer:
             )
             self._pass.start()
 
-    def _due(self, passes: Passes, now: datetime) -> str | None:
+    def _due(self, passes: Course, now: datetime) -> str | None:
         new_rows = self._news.since(passes.seen)  # before `last_write`, which it finds out
-        facts = Facts(
+        moment = Moment(
             now=now,
             since=passes.since or self._began,
             new_rows=new_rows,
             unfinished=passes.unfinished,
             last_write=self._news.last_write,
         )
-        return due(self._triggers, facts)
+        return due(self._triggers, moment)
 
-    def _dream(self, trigger: str, stop: threading.Event, after: Passes) -> None:
+    def _dream(self, trigger: str, stop: threading.Event, after: Course) -> None:
         """A pass in the background."""
         began = self._now()
         try:

@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from lance_memory.errors import StorageError
-from lance_memory.extras import require
+from lance_memory.errors import ConflictError, StorageError
+from lance_memory.storage import lock
 
 __all__ = ["held", "is_held"]
 
 _PATIENCE = 0.2
-_LOOK = 0.02
+"""Seconds; longer than a moment, because `is_held` holds the lock for one."""
 
 
 @contextmanager
 def held(path: Path) -> Iterator[bool]:
     """Holds the lock, or says that somebody else does.
 
-    The operating system keeps it (flock, or its like), so it ends with the process that holds it,
-    also when that is killed. The file stays, and means nothing by itself.
-
     Raises:
         StorageError: the file cannot be made or written to.
     """
-    filelock = require("filelock")
-    lock = filelock.FileLock(path)
-    try:
-        # Longer than a moment, because `is_held` holds it for one.
-        lock.acquire(timeout=_PATIENCE, poll_interval=_LOOK)
-    except filelock.Timeout:
-        yield False
-        return
-    except OSError as error:
-        raise StorageError(
-            f"{path} cannot be locked ({error}); a pass needs to, so that it is the only one"
-        ) from error
-    try:
-        yield True
-    finally:
-        lock.release()
+    free = True
+    with ExitStack() as until:
+        try:
+            until.enter_context(lock.held(path, wait=_PATIENCE))
+        except ConflictError:
+            free = False
+        yield free
 
 
 def is_held(path: Path) -> bool | None:
     """Whether somebody holds the lock; None where this process may not even ask."""
     if not path.exists():
         return False
-    filelock = require("filelock")
-    lock = filelock.FileLock(path)
     try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
+        with lock.held(path, wait=0.0):
+            return False
+    except ConflictError:
         return True
-    except OSError:
+    except StorageError:
         return None
-    lock.release()
-    return False

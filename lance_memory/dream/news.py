@@ -13,6 +13,8 @@ __all__ = ["News"]
 _FURTHEST = 1_000
 _NOTHING_NEW = ("consolidate", "retire")
 """Writes that leave nothing for a pass to look at."""
+_REPLACING = ("supersede", "upsert")
+"""Writes whose updates only hide what the insert takes the place of."""
 
 
 class News:
@@ -57,5 +59,6 @@ class News:
 def _count(entry: LogEntry) -> int:
     if entry.upkeep or entry.operation in _NOTHING_NEW:
         return 0
-    hidden = entry.scopes == ()
-    return 1 if hidden else entry.inserted or entry.updated
+    if entry.scopes == ():
+        return 1
+    return entry.inserted + (0 if entry.operation in _REPLACING else entry.updated)

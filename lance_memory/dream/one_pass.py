@@ -22,8 +22,10 @@ from lance_memory.curate import (
     Transform,
 )
 from lance_memory.dream.lock import held, is_held
+from lance_memory.dream.news import News
 from lance_memory.dream.results import DreamOutcome, DreamResult, Running, failure, success
-from lance_memory.dream.state import Passes, State
+from lance_memory.dream.state import Course, Passes
+from lance_memory.dream.stretch import Mark, Stretch
 from lance_memory.errors import LanceMemoryError
 from lance_memory.record.filters import Filter, Where
 from lance_memory.store import MemoryStore
@@ -43,6 +45,7 @@ class OnePass:
     bounds: Bounds
     where: Where
     about: str
+    news: News
 
     @property
     def file(self) -> Path:
@@ -54,25 +57,26 @@ class OnePass:
         """What is locked while a pass is under way."""
         return Path(self.store.uri) / "dream.lock"
 
-    def before(self) -> Passes:
+    def before(self) -> Course:
         """The passes before the next one."""
-        return State.read(self.file).about(self.about)
+        return Passes.read(self.file).about(self.about)
 
     def under_way(self) -> tuple[Running | None, Running | None]:
         """The pass that runs in the store, and else the one that was killed."""
-        running = State.read(self.file).running
+        running = Passes.read(self.file).running
         if running is None or is_held(self.lock) is not False:
             return running, None
-        again = State.read(self.file).running  # it may have ended between the two looks
+        again = Passes.read(self.file).running  # it may have ended between the two looks
         return (None, running) if again == running else (again, None)
 
     def dry(self, trigger: str, stop: threading.Event, *, at: datetime) -> DreamResult:
         """What a pass would do; another one may be under way."""
         start = time.monotonic()
-        plan = self._plan(trigger, stop)
+        plan = self._plan(stop, self._begin(self.before()))
         return success(
             plan,
             at=at,
+            trigger=trigger,
             version=plan.version,
             outcome=DreamOutcome.PLANNED,
             seconds=time.monotonic() - start,
@@ -84,7 +88,7 @@ class OnePass:
         stop: threading.Event,
         *,
         at: datetime,
-        after: Passes | None = None,
+        after: Course | None = None,
     ) -> DreamResult:
         """A pass, unless another one is under way.
 
@@ -98,10 +102,10 @@ class OnePass:
             StorageError: the store's directory cannot be written to.
         """
         with held(self.lock) as alone:
-            state = State.read(self.file)
-            before = state.about(self.about)
+            passes = Passes.read(self.file)
+            before = passes.about(self.about)
             if not alone or before != (after or before):
-                return self._busy(state.running, at)
+                return self._busy(passes.running, at)
             running = Running(
                 pid=os.getpid(),
                 host=socket.gethostname(),
@@ -109,16 +113,16 @@ class OnePass:
                 trigger=trigger,
                 about=self.about,
             )
-            replace(state, running=running).write(self.file)
-            result = DreamResult(outcome=DreamOutcome.STOPPED, at=at, trigger=trigger)
+            replace(passes, running=running).write(self.file)
+            stopped = DreamResult(outcome=DreamOutcome.STOPPED, at=at, trigger=trigger)
+            course = before.then(stopped)
             try:
-                result = self._made(trigger, stop, at)
+                result, course = self._made(trigger, stop, at, before)
             except Exception as error:
-                result = failure(error, at=at, trigger=trigger)
+                course = before.then(failure(error, at=at, trigger=trigger))
                 raise
             finally:
-                passes = before.then(result, rows=self.bounds.rows)
-                state.having(self.about, passes).write(self.file)
+                passes.having(self.about, course).write(self.file)
             return result
 
     def _busy(self, running: Running | None, at: datetime) -> DreamResult:
@@ -129,36 +133,56 @@ class OnePass:
             reason=f"another pass is under way: {running or 'it begins or ends just now'}",
         )
 
-    def _made(self, trigger: str, stop: threading.Event, at: datetime) -> DreamResult:
+    def _made(
+        self, trigger: str, stop: threading.Event, at: datetime, before: Course
+    ) -> tuple[DreamResult, Course]:
         start = time.monotonic()
         try:
-            plan = self._plan(trigger, stop)
+            begun = self._begin(before)
+            plan = self._plan(stop, begun)
+            stretch = self._stretch(plan, begun)
             write = self.store.apply(plan, reason=trigger)
         except LanceMemoryError as error:
-            return failure(
+            failed = failure(
                 error,
                 at=at,
                 trigger=trigger,
                 version=self.store.version,
                 seconds=time.monotonic() - start,
             )
-        return success(
+            return failed, before.then(failed)
+        result = success(
             plan,
             at=at,
+            trigger=trigger,
             version=write.version,
             outcome=DreamOutcome.CONSOLIDATED if plan.accepted else DreamOutcome.NOTHING,
             seconds=time.monotonic() - start,
         )
+        return result, before.then(result, begun=begun, stretch=stretch)
 
-    def _plan(self, trigger: str, stop: threading.Event) -> ConsolidationPlan:
+    def _begin(self, before: Course) -> Mark | None:
+        return before.begin(new=self.news.since(before.seen) > 0)
+
+    def _stretch(self, plan: ConsolidationPlan, begun: Mark | None) -> Stretch:
+        """What the plan considered, of the version that it was made at.
+
+        By similarity memories without a vector were left out of it, and count here: it may have
+        gone on further than this says, and never less far.
+        """
+        where: Where = {**self.where}
+        where.setdefault("states", "visible")
+        rows = self.store.at(plan.version).to_arrow(columns=["created_at", "id"], **where)
+        return Stretch.of(rows, begun=begun, max_rows=self.bounds.max_rows)
+
+    def _plan(self, stop: threading.Event, begun: Mark | None) -> ConsolidationPlan:
         return self.store.consolidate(
             self.options,
             self.transform,
             execution=self.execution,
             guard=self.guard,
-            bounds=self.bounds,
+            bounds=replace(self.bounds, before=begun),
             stop=stop,
-            trigger=trigger,
             dry_run=True,
             **self.where,
         )

@@ -66,14 +66,20 @@ class DreamResult:
 
 
 def success(
-    plan: ConsolidationPlan, *, outcome: DreamOutcome, at: datetime, version: int, seconds: float
+    plan: ConsolidationPlan,
+    *,
+    outcome: DreamOutcome,
+    at: datetime,
+    trigger: str,
+    version: int,
+    seconds: float,
 ) -> DreamResult:
     """A pass that was carried through, or planned."""
     return DreamResult(
         outcome=outcome,
         at=at,
         version=version,
-        trigger=plan.trigger,
+        trigger=trigger,
         clusters=len(plan.accepted),
         skipped=len(plan.skipped),
         rows_saved=plan.rows_saved,
@@ -129,8 +135,8 @@ class DreamStatus:
         running: the pass that is under way in the store, of whatever process.
         lost: the pass that was under way when its process was killed; the next one clears it.
         last: the last pass over the same memories.
-        new_rows: memories that were written since the last pass that succeeded.
-        unfinished: that pass ended at its bounds, and the next one goes on.
+        new_rows: memories that were written since the last pass that began at the newest one.
+        unfinished: passes ended at their bounds, and the next one goes on.
         next_cron: when the cadence makes the next pass due.
         retry_at: after failures of this dreamer: no pass begins before.
     """

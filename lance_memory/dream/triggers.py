@@ -9,8 +9,9 @@ from typing import Any
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.extras import require
+from lance_memory.record.arguments import duration, instance, whole
 
-__all__ = ["Facts", "Triggers", "backoff", "due", "next_time"]
+__all__ = ["Moment", "Triggers", "backoff", "due", "next_time"]
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DAY = re.compile(r"(?:\*|(?P<first>[a-z0-9]+)(?:-(?P<last>[a-z0-9]+))?)(?:/(?P<step>[1-9]))?")
@@ -39,12 +40,12 @@ class Triggers:
     def __post_init__(self) -> None:
         if self.idle is None and self.new_rows is None and self.cron is None:
             raise InvalidInputError("no trigger is given; give idle, new_rows or cron")
-        if self.idle is not None and self.idle <= timedelta(0):
-            raise InvalidInputError(f"idle={self.idle} is not longer than nothing")
-        if self.new_rows is not None and not 1 <= self.new_rows <= _MOST_ROWS:
-            raise InvalidInputError(f"new_rows={self.new_rows}; it takes 1 to {_MOST_ROWS}")
+        if self.idle is not None:
+            duration("idle", self.idle)
+        if self.new_rows is not None:
+            whole("new_rows", self.new_rows, least=1, most=_MOST_ROWS)
         if self.cron is not None:
-            next_time(self.cron, datetime(2025, 1, 1, tzinfo=UTC))
+            next_time(instance("cron", self.cron, str, "a text"), datetime(2025, 1, 1, tzinfo=UTC))
 
     def __str__(self) -> str:
         """What is waited for: idle 10m or 200 new rows."""
@@ -57,14 +58,14 @@ class Triggers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Moment:
     """What is known at one moment.
 
     Attributes:
         now: the moment.
         since: when the last pass that succeeded began; before the first, when dreaming began.
-        new_rows: memories that were written since that pass looked.
-        unfinished: that pass ended at its bounds, and it changed something.
+        new_rows: memories that were written since the newest ones were looked at.
+        unfinished: passes ended at their bounds, with more to look at.
         last_write: of anybody; None: nobody ever wrote.
     """
 
@@ -75,16 +76,16 @@ class Facts:
     last_write: datetime | None = None
 
 
-def due(triggers: Triggers, facts: Facts) -> str | None:
+def due(triggers: Triggers, moment: Moment) -> str | None:
     """Why a pass is due now; None: it is not."""
-    if not (facts.new_rows or facts.unfinished):
+    if not (moment.new_rows or moment.unfinished):
         return None
-    quiet = facts.now - facts.last_write if facts.last_write else timedelta(0)
+    quiet = moment.now - moment.last_write if moment.last_write else timedelta(0)
     if triggers.idle is not None and quiet >= triggers.idle:
         return f"idle {_span(triggers.idle)}"
-    if triggers.new_rows is not None and facts.new_rows >= triggers.new_rows:
-        return f"{facts.new_rows} new rows"
-    if triggers.cron is not None and next_time(triggers.cron, facts.since) <= facts.now:
+    if triggers.new_rows is not None and moment.new_rows >= triggers.new_rows:
+        return f"{moment.new_rows} new rows"
+    if triggers.cron is not None and next_time(triggers.cron, moment.since) <= moment.now:
         return f"cron {triggers.cron}"
     return None
 

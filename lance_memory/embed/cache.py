@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_memory.embed.protocol import Embedder, QueryEmbedder, checked
 from lance_memory.embed.tokens import count_tokens
-from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import whole
 
 __all__ = ["CachedEmbedder"]
 
@@ -30,10 +30,8 @@ class CachedEmbedder:
     """
 
     def __init__(self, embedder: Embedder, *, capacity: int = 10_000) -> None:
-        if type(capacity) is not int or capacity < 1:
-            raise InvalidInputError(f"capacity must be a positive int; found {capacity!r}")
         self._embedder = embedder
-        self._capacity = capacity
+        self._capacity = whole("capacity", capacity, least=1)
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lance_memory.embed.answer import vectors_of
 from lance_memory.embed.text import encodable
-from lance_memory.errors import EmbeddingError, InvalidInputError
+from lance_memory.errors import EmbeddingError
+from lance_memory.record.arguments import one_of, seconds, text, whole
 from lance_memory.service import (
     OPENAI,
     JsonService,
@@ -18,7 +19,6 @@ from lance_memory.service import (
     ServiceError,
     base_of,
     key_of,
-    refuse_seconds,
 )
 
 __all__ = ["OpenAIEmbedder"]
@@ -63,15 +63,12 @@ class OpenAIEmbedder:
         retry: Retry | None = None,
         encoding: Literal["float", "base64"] = "float",
     ) -> None:
-        _refuse_empty(model=model, name=model if name is None else name)
-        _refuse_below_1(dimension=dimension, batch_size=batch_size)
-        refuse_seconds(timeout)
-        if encoding not in ("float", "base64"):
-            raise InvalidInputError(f"encoding must be 'float' or 'base64'; found {encoding!r}")
-        self._model = model
-        self._name = name or model
-        self._dimension = dimension
-        self._batch_size = batch_size
+        seconds("timeout", timeout)
+        one_of("encoding", encoding, ("float", "base64"))
+        self._model = text("model", model)
+        self._name = model if name is None else text("name", name)
+        self._dimension = whole("dimension", dimension, least=1)
+        self._batch_size = whole("batch_size", batch_size, least=1)
         self._options: dict[str, object] = {"model": model, "encoding_format": encoding}
         if shorten:
             self._options["dimensions"] = dimension
@@ -125,15 +122,3 @@ class OpenAIEmbedder:
             return self._service.post({**self._options, "input": batch})
         except ServiceError as error:
             raise EmbeddingError(str(error)) from error
-
-
-def _refuse_empty(**strings: str) -> None:
-    for what, value in strings.items():
-        if not isinstance(value, str) or not value.strip():
-            raise InvalidInputError(f"{what} must be a non-empty string; found {value!r}")
-
-
-def _refuse_below_1(**numbers: int) -> None:
-    for what, value in numbers.items():
-        if type(value) is not int or value < 1:
-            raise InvalidInputError(f"{what} must be a positive int; found {value!r}")

@@ -11,6 +11,7 @@ from lance_memory.embed.protocol import Embedder
 from lance_memory.embed.tokens import TokenCount, estimated_tokens, verified_counts
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import text, whole
 
 __all__ = ["EmbedFunction", "FunctionEmbedder", "as_embedder"]
 
@@ -43,13 +44,9 @@ class FunctionEmbedder:
         if token_count is not None and not callable(token_count):
             found = type(token_count).__name__
             raise InvalidInputError(f"token_count must be callable or None; found {found}")
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInputError(f"name must be a non-empty string; found {name!r}")
-        if type(dimension) is not int or dimension < 1:
-            raise InvalidInputError(f"dimension must be a positive int; found {dimension!r}")
         self._function = function
-        self._name = name
-        self._dimension = dimension
+        self._name = text("name", name)
+        self._dimension = whole("dimension", dimension, least=1)
         self._token_count = token_count
 
     @property

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lance_memory.embed.cache import CachedEmbedder
 from lance_memory.embed.protocol import Embedder
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import real
 from lance_memory.record.results import Hit
 
 __all__ = ["LateInteraction", "TokenEmbedder", "token_embedder"]
@@ -58,10 +58,8 @@ class LateInteraction:
                 f"late interaction needs an embedder with token_vectors, such as MiniLM; {name!r} "
                 "has none"
             )
-        if not _at_least_0(weight):
-            raise InvalidInputError(f"weight={weight!r}; it takes a number that is not negative")
         self._tokens = tokens
-        self._weight = weight
+        self._weight = real("weight", weight, least=0)
 
     def rerank(self, query: str, hits: Sequence[Hit]) -> NDArray[np.float64]:
         """Score + weight · MaxSim of each hit, float64 [n]."""
@@ -71,10 +69,6 @@ class LateInteraction:
         scaled = (matched - low) / (high - low) if high > low else np.zeros_like(matched)
         scores: NDArray[np.float64] = np.array([hit.score for hit in hits])
         return scores + self._weight * scaled
-
-
-def _at_least_0(weight: Any) -> bool:
-    return isinstance(weight, Real) and 0 <= float(weight) < float("inf")
 
 
 def _maxsim(asked: NDArray[np.float32], said: NDArray[np.float32]) -> float:

@@ -15,6 +15,7 @@ from lance_memory.embed.tokens import estimated_tokens
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.extras import require
+from lance_memory.record.arguments import text, whole
 
 __all__ = ["SentenceTransformerEmbedder"]
 
@@ -60,16 +61,13 @@ class SentenceTransformerEmbedder:
         normalize: bool = True,
         download: bool = True,
     ) -> None:
-        if not str(model).strip() or (name is not None and not name.strip()):
-            raise InvalidInputError(f"model and name must not be empty; found {model!r}, {name!r}")
-        if type(batch_size) is not int or batch_size < 1:
-            raise InvalidInputError(f"batch_size must be a positive int; found {batch_size!r}")
         if fp16:
             _refuse_half_precision(device)
-        self._path = str(model)
-        self._name = name or (Path(model).name if Path(model).is_dir() else self._path)
+        self._path = text("model", str(model) if isinstance(model, Path) else model)
+        own = Path(model).name if Path(model).is_dir() else self._path
+        self._name = own if name is None else text("name", name)
         self._device = device
-        self._batch_size = batch_size
+        self._batch_size = whole("batch_size", batch_size, least=1)
         self._fp16 = fp16
         self._normalize = normalize
         self._download = download

@@ -4,8 +4,9 @@ What is imported here needs numpy alone. `build` and `health`, which work on a s
 imported as modules, and so are the trainers, each with what it needs.
 """
 
-from lance_memory.index.knn import Graph, Neighbours, near, self_join, top_k
+from lance_memory.index.knn import Graph, near
 from lance_memory.index.model import IvfPqModel, IvfPqSpec, Metric
+from lance_memory.index.topk import TopK
 from lance_memory.index.trainer import TRAINERS, Choice, Trainer, pick
 
 __all__ = [
@@ -15,10 +16,8 @@ __all__ = [
     "IvfPqModel",
     "IvfPqSpec",
     "Metric",
-    "Neighbours",
+    "TopK",
     "Trainer",
     "near",
     "pick",
-    "self_join",
-    "top_k",
 ]

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_memory.errors import InvalidInputError
 from lance_memory.index.sample import drawn
 from lance_memory.index.topk import TopK
+from lance_memory.record.arguments import whole
 from lance_memory.storage.nearest import by_index
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_facts import IndexFacts, describe, has_vector_index
@@ -124,8 +124,8 @@ def measure_recall(
     Raises:
         InvalidInputError: `k` or `sample` is below 1.
     """
-    if k < 1 or sample < 1:
-        raise InvalidInputError(f"k={k}, sample={sample}; both are 1 or more")
+    whole("k", k, least=1)
+    whole("sample", sample, least=1)
     count = count_vectors(snapshot, predicate)
     asked, nearest = min(sample, count), min(k, count - 1)
     indexed = has_vector_index(snapshot)

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours in bulk: matrix products in blocks, on the CPU or on CUDA."""
+"""The exact nearest neighbours of every row: matrix products in blocks, on the CPU or on CUDA."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_memory.errors import InvalidInputError
 from lance_memory.index.topk import Scored, TopK
 from lance_memory.record.unit import unit
 
-__all__ = ["Graph", "Neighbours", "near", "self_join", "top_k"]
+__all__ = ["Graph", "near"]
 
 _REACH = 8
 """Blocks that a row is compared with. At 30k x 384 over k-means blocks, 8 find every neighbour
@@ -28,93 +28,8 @@ _ASKED = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Neighbours:
-    """Each row's nearest others, nearest first.
-
-    Args:
-        similarity: cosine, float32 [n, k]; -inf where there is no further neighbour.
-        index: their numbers, int64 [n, k]; -1 where there is none.
-    """
-
-    similarity: NDArray[np.float32]
-    index: NDArray[np.int64]
-
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Every pair once, the lower number first: int64 [p, 2], and cosine float32 [p]."""
-        rows, places = np.nonzero(self.index >= 0)
-        others = self.index[rows, places]
-        both = np.stack([np.minimum(rows, others), np.maximum(rows, others)], axis=1)
-        pairs, first = np.unique(both, axis=0, return_index=True)
-        return pairs.astype(np.int64), self.similarity[rows, places][first]
-
-
-def top_k(
-    queries: NDArray[np.float32],
-    rows: NDArray[np.float32],
-    k: int,
-    *,
-    device: str | None = None,
-) -> Scored:
-    """The k rows of the largest cosine to each query, exactly; see `TopK` for rows in blocks.
-
-    Args:
-        queries: float32 [m, d], of any length but zero.
-        rows: float32 [n, d], likewise.
-        k: how many; all rows where there are fewer.
-        device: "cpu" or "cuda"; by default CUDA where torch and a device are there.
-
-    Returns:
-        Cosine float32 [m, min(k, n)] and row number int64 of the same shape, best first. Which
-        of several rows of the same cosine stand at the end of a list is not said.
-
-    Raises:
-        InvalidInputError: shapes that do not fit, k below 1, or a device that does not answer.
-    """
-    if queries.ndim != 2 or rows.ndim != 2 or queries.shape[1] != rows.shape[1] or k < 1:
-        raise InvalidInputError(
-            f"top_k of queries {queries.shape} among rows {rows.shape} with k={k}; it takes "
-            "[m, d], [n, d] and k from 1"
-        )
-    if not len(rows):
-        return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-    search = TopK(queries, min(k, len(rows)), device=device)
-    search.see(np.arange(len(rows)), rows)
-    return search.found()
-
-
-def self_join(
-    rows: NDArray[np.float32],
-    k: int,
-    *,
-    floor: float,
-    blocks: NDArray[np.integer[Any]] | None = None,
-    device: str | None = None,
-) -> Neighbours:
-    """The k nearest others of each row, of those with a cosine of at least `floor`.
-
-    Args:
-        rows: float32 [n, d], of any length but zero.
-        k: how many at most.
-        floor: the least cosine.
-        blocks: as for `near`.
-        device: as for `top_k`.
-
-    Raises:
-        InvalidInputError: as `top_k`; or `blocks` of another length.
-    """
-    graph = near(rows, k, floor=floor, blocks=blocks, device=device)
-    lengths = np.diff(graph.offsets)
-    owner = np.repeat(np.arange(len(rows)), lengths)
-    place = np.arange(len(owner)) - np.repeat(graph.offsets[:-1], lengths)
-    similarity = np.full((len(rows), k), -np.inf, np.float32)
-    index = np.full((len(rows), k), -1, np.int64)
-    similarity[owner, place], index[owner, place] = graph.similarity, graph.index
-    return Neighbours(similarity=similarity, index=index)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Graph:
-    """Which rows are near which, nearest first: the same as `Neighbours`, without the gaps.
+    """Which rows are near which, nearest first.
 
     Attributes:
         offsets: int64 [n + 1]; the neighbours of row i are `index[offsets[i]:offsets[i + 1]]`.
@@ -159,10 +74,10 @@ def near(
             blocks are k-means cells. By default with all.
         allowed: asked which rows may be neighbours; by default all may.
         stop: asked between blocks of rows; the rows after that have no neighbours.
-        device: as for `top_k`.
+        device: as for `TopK`.
 
     Raises:
-        InvalidInputError: as `top_k`; or `blocks` of another length.
+        InvalidInputError: as `TopK`; or `blocks` of another length.
     """
     if rows.ndim != 2 or k < 1 or (blocks is not None and blocks.shape != (len(rows),)):
         raise InvalidInputError(
@@ -246,7 +161,7 @@ def _compared(
 
 def _middle(rows: NDArray[np.float32], part: NDArray[np.int64]) -> NDArray[np.float32]:
     """The mean of the rows as directions; of a block that is larger than most, of its head."""
-    mean: NDArray[np.float32] = np.nan_to_num(unit(rows[part[:_OWN]])).mean(axis=0)
+    mean: NDArray[np.float32] = unit(rows[part[:_OWN]], without=0.0).mean(axis=0)
     return mean
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import one_of, whole
 
 __all__ = ["CODES", "IvfPqModel", "IvfPqSpec", "Metric"]
 
@@ -49,9 +50,10 @@ class IvfPqSpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metric", Metric(self.metric))
-        if min(self.partitions, self.sub_vectors, self.iterations) < 1:
-            raise InvalidInputError(f"{self}; partitions, sub_vectors and iterations are 1 or more")
+        object.__setattr__(self, "metric", Metric(one_of("metric", self.metric, Metric)))
+        for name in ("partitions", "sub_vectors", "iterations"):
+            whole(name, getattr(self, name), least=1)
+        whole("seed", self.seed)
 
     @property
     def rows_needed(self) -> int:

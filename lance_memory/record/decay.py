@@ -15,16 +15,15 @@ of every single recall's time; that needs more than a count and a last time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import duration, real, several
 from lance_memory.record.filters import Filter, any_of, is_one_of
 from lance_memory.record.memory import Kind
 
@@ -32,7 +31,7 @@ __all__ = ["Decay", "Uses", "evergreen", "seconds_since", "strengths"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_MOST_USE = 4.0
+_MOST_USE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +56,11 @@ class Decay:
     evergreen_tags: tuple[str, ...] = ("evergreen",)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.half_life, timedelta) or self.half_life <= timedelta(0):
-            raise InvalidInputError(f"half_life={self.half_life!r}; it takes a positive timedelta")
-        _within("floor", self.floor, 1.0)
-        _within("use", self.use, _MOST_USE)
-        for name in ("evergreen_kinds", "evergreen_tags"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not isinstance(value, Collection):
-                raise InvalidInputError(f"{name}={value!r}; it takes a tuple of texts")
-        unknown = [kind for kind in self.evergreen_kinds if kind not in list(Kind)]
-        if unknown:
-            raise InvalidInputError(
-                f"evergreen_kinds has {unknown[0]!r}; there are: {', '.join(Kind)}"
-            )
+        duration("half_life", self.half_life)
+        real("floor", self.floor, least=0, most=1)
+        real("use", self.use, least=0, most=_MOST_USE)
+        several("evergreen_kinds", self.evergreen_kinds, Kind)
+        several("evergreen_tags", self.evergreen_tags)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; the half-life in seconds."""
@@ -143,10 +134,3 @@ def evergreen(decay: Decay) -> str:
     kinds = [is_one_of("kind", map(str, decay.evergreen_kinds))]
     tags = [Filter(tags=(tag,), states="any").predicate(None) for tag in decay.evergreen_tags]
     return any_of(*kinds, *(tag for tag in tags if tag))
-
-
-def _within(name: str, value: Any, most: float) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise InvalidInputError(f"{name}={value!r}; it takes a number")
-    if not 0.0 <= float(value) <= most:
-        raise InvalidInputError(f"{name}={value}; it lies within 0..{most:g}")

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from numbers import Real
 from typing import Any, Literal, TypedDict, TypeVar
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import real
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
@@ -29,8 +29,10 @@ __all__ = [
     "equals",
     "is_live",
     "is_one_of",
+    "learned_before",
     "live",
     "missing",
+    "none_of",
     "prefixed",
     "present",
     "visible",
@@ -162,6 +164,11 @@ def any_of(*predicates: str) -> str:
     return f"({' OR '.join(predicates)})" if predicates else _NO_ROW
 
 
+def none_of(predicate: str) -> str:
+    """It does not hold, or cannot be told, as of a row without tags."""
+    return f"({predicate}) IS NOT TRUE"
+
+
 def missing(column: str) -> str:
     """`column` has no value."""
     return f"`{column}` IS NULL"
@@ -208,6 +215,13 @@ def is_one_of(column: str, values: Iterable[str]) -> str:
 def prefixed(column: str, prefix: str) -> str:
     """`column` starts with `prefix`; `%` and `_` are ordinary characters."""
     return f"starts_with(`{column}`, {_quoted(prefix)})"
+
+
+def learned_before(created_at: datetime, identifier: str) -> str:
+    """Learned before that memory; of what was learned at the same moment, greater ids."""
+    moment = _instant(created_at)
+    same = f"(`created_at` = {moment} AND `id` > {_quoted(identifier)})"
+    return any_of(f"`created_at` < {moment}", same)
 
 
 def _quoted(value: str) -> str:
@@ -295,11 +309,7 @@ def _scalars(members: object) -> Mapping[str, Scalar]:
 
 
 def _share(name: str, value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise InvalidInputError(f"{name} is {value!r}; it takes a number within 0..1")
-    return float(value)
+    return None if value is None else real(name, value, least=0, most=1)
 
 
 def _moment(value: object, name: str) -> datetime | None:

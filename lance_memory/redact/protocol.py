@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = ["Finding", "Redacted", "Redactor", "Sensitive", "replaced"]
+from lance_memory.errors import InvalidInputError
+
+__all__ = ["Finding", "Redacted", "Redactor", "Sensitive", "checked", "replaced"]
 
 
 class Sensitive(StrEnum):
@@ -51,6 +53,21 @@ class Redactor(Protocol):
     def redact(self, text: str) -> Redacted:
         """The text with a placeholder for each finding; redacting that again changes nothing."""
         ...
+
+
+def checked(redact: Redactor | None) -> Redactor | None:
+    """The argument `redact` of whatever takes one.
+
+    Raises:
+        InvalidInputError: it has no method `redact`, as a function or a class has none.
+    """
+    known = callable(getattr(redact, "redact", None)) and not isinstance(redact, type)
+    if redact is None or known:
+        return redact
+    raise InvalidInputError(
+        f"redact={redact!r}; it takes a Redactor, such as StandardRedactor(), or None: "
+        "nothing is removed"
+    )
 
 
 def replaced(text: str, found: Iterable[Finding], label: Callable[[Finding], str]) -> str:

@@ -15,7 +15,7 @@ from lance_memory.redact.contact import emails, phones, regions_known
 from lance_memory.redact.protocol import Finding, Redacted, Sensitive, replaced
 from lance_memory.redact.secrets import secrets
 
-__all__ = ["REGIONS", "StandardRedactor"]
+__all__ = ["REGIONS", "STANDARD", "StandardRedactor"]
 
 REGIONS: Final = ("US", "GB", "DE", "BR")
 """Where phone numbers without a country code are looked for."""
@@ -35,7 +35,7 @@ class StandardRedactor:
     without such a word: nothing tells a key from a commit or a checksum. IP addresses, names and
     postal addresses are left alone.
 
-    Time is linear in the length of the text. Thread-safe; two of the same arguments are equal.
+    Time is linear in the length of the text. Thread-safe.
 
     Args:
         kinds: what to remove; all by default.
@@ -151,3 +151,7 @@ def _in_original(new: Iterable[Finding], found: Sequence[Finding]) -> Iterator[F
 
 def _label(finding: Finding) -> str:
     return f"[{finding.kind}]"
+
+
+STANDARD: Final = StandardRedactor()
+"""Of whoever names no other."""

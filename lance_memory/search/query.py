@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import instance, one_of, whole
 from lance_memory.record.filters import Filter
 from lance_memory.record.memory import State
 from lance_memory.record.values import text_value
-from lance_memory.search.ranking import Ranking, whole_number
+from lance_memory.search.ranking import Ranking
 
 __all__ = ["Mode", "Page", "Query", "brief"]
 
@@ -53,12 +54,14 @@ class Page:
             InvalidInputError: k or offset is negative or no whole number, or `ranking` is something
                 else.
         """
-        k, offset = whole_number("k", k), whole_number("offset", offset)
-        if k < 0 or offset < 0:
-            raise InvalidInputError(f"k={k}, offset={offset}; neither can be negative")
-        if ranking is not None and not isinstance(ranking, Ranking):
-            raise InvalidInputError(f"ranking={ranking!r}; it takes a Ranking")
-        return cls(k=k, offset=offset, filter=where, ranking=ranking or Ranking())
+        if ranking is not None:
+            instance("ranking", ranking, Ranking, "a Ranking")
+        return cls(
+            k=whole("k", k, least=0),
+            offset=whole("offset", offset, least=0),
+            filter=where,
+            ranking=ranking or Ranking(),
+        )
 
     @property
     def end(self) -> int:
@@ -99,8 +102,7 @@ class Query:
             check_text(text)
         if text is None and vector is None:
             raise InvalidInputError("a search needs a text or a vector")
-        if mode not in list(Mode):
-            raise InvalidInputError(f"mode={mode!r}; there are: {', '.join(Mode)}")
+        one_of("mode", mode, Mode)
         if text is None:
             if mode == Mode.TEXT:
                 raise InvalidInputError("mode 'text' needs a query text; only a vector was given")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import duration, instance, one_of, real, whole
 from lance_memory.record.decay import Decay
 
 if TYPE_CHECKING:
     from lance_memory.search.rerank import Reranker
 
-__all__ = ["Fusion", "Ranking", "Recency", "whole_number"]
+__all__ = ["Fusion", "Ranking", "Recency"]
 
 
 class Fusion(StrEnum):
@@ -36,9 +36,8 @@ class Recency:
     floor: float = 0.5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.half_life, timedelta) or self.half_life <= timedelta(0):
-            raise InvalidInputError(f"half_life={self.half_life!r}; it takes a positive timedelta")
-        _within("floor", self.floor)
+        duration("half_life", self.half_life)
+        real("floor", self.floor, least=0, most=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +78,15 @@ class Ranking:
     rerank_depth: int = 50
 
     def __post_init__(self) -> None:
-        if self.fusion not in list(Fusion):
-            raise InvalidInputError(f"fusion={self.fusion!r}; there are: {', '.join(Fusion)}")
-        _within("vector_share", self.vector_share)
-        _within("importance", self.importance)
+        one_of("fusion", self.fusion, Fusion)
+        real("vector_share", self.vector_share, least=0, most=1)
+        real("importance", self.importance, least=0, most=1)
         for name in ("neighbours", "actor_bonus", "period_bonus"):
-            if not 0 <= _number(name, getattr(self, name)) < float("inf"):
-                raise InvalidInputError(f"{name}={getattr(self, name)}; it cannot be negative")
-        if self.recency is not None and not isinstance(self.recency, Recency):
-            raise InvalidInputError(f"recency={self.recency!r}; it takes a Recency")
-        if self.decay is not None and not isinstance(self.decay, Decay):
-            raise InvalidInputError(f"decay={self.decay!r}; it takes a Decay")
+            real(name, getattr(self, name), least=0)
+        if self.recency is not None:
+            instance("recency", self.recency, Recency, "a Recency")
+        if self.decay is not None:
+            instance("decay", self.decay, Decay, "a Decay")
         if self.reranker is not None and (
             isinstance(self.reranker, type) or not callable(getattr(self.reranker, "rerank", None))
         ):
@@ -97,32 +94,9 @@ class Ranking:
                 f"reranker={self.reranker!r}; it needs a method rerank(query, hits); "
                 "LanceDB's go through LanceDBReranker"
             )
-        if whole_number("rerank_depth", self.rerank_depth) < 1:
-            raise InvalidInputError(f"rerank_depth={self.rerank_depth}; at least 1")
+        whole("rerank_depth", self.rerank_depth, least=1)
 
     @property
     def factors(self) -> bool:
         """Whether age, importance or strength counts."""
         return self.recency is not None or self.importance > 0 or self.decay is not None
-
-
-def whole_number(name: str, value: Any) -> int:
-    """The value, if it is a whole number.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise InvalidInputError(f"{name}={value!r}; it takes a whole number")
-    return int(value)
-
-
-def _number(name: str, value: Any) -> float:
-    if not isinstance(value, Real):
-        raise InvalidInputError(f"{name}={value!r}; it takes a number")
-    return float(value)
-
-
-def _within(name: str, value: Any) -> None:
-    if not 0 <= _number(name, value) <= 1:
-        raise InvalidInputError(f"{name}={value}; it lies within 0..1")

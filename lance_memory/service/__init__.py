@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_memory.service.checks import OPENAI, base_of, form_of, key_of, refuse_seconds
+from lance_memory.service.checks import OPENAI, base_of, form_of, key_of
 from lance_memory.service.post import JsonService, ServiceError
 from lance_memory.service.retry import Retry
 
@@ -14,5 +14,4 @@ __all__ = [
     "base_of",
     "form_of",
     "key_of",
-    "refuse_seconds",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lance_memory.errors import InvalidInputError
 
-__all__ = ["OPENAI", "base_of", "form_of", "key_of", "refuse_seconds"]
+__all__ = ["OPENAI", "base_of", "form_of", "key_of"]
 
 OPENAI: Final = "https://api.openai.com/v1"
 
@@ -46,12 +45,6 @@ def key_of(key: str | None) -> str | None:
     if not (stripped.isascii() and stripped.isprintable()):
         raise InvalidInputError("api_key must be printable ASCII; found other characters in it")
     return stripped or None
-
-
-def refuse_seconds(timeout: float) -> None:
-    """Nothing, for seconds above 0; otherwise InvalidInputError."""
-    if not (math.isfinite(timeout) and timeout > 0):
-        raise InvalidInputError(f"timeout must be seconds above 0; found {timeout!r}")
 
 
 def form_of(answer: Any) -> str:

@@ -37,6 +37,7 @@ class JsonService:
         timeout: seconds in which the service must accept, and then give a sign of life.
         retry: how often to try again.
         limit: seconds for a whole answer, however often there is a sign of life; None for any.
+            What took so long is not asked for again.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class JsonService:
 
     def _try(self, body: object) -> _Try:
         httpx2 = require("httpx2", EXTRA)
+        end = None if self._limit is None else time.monotonic() + self._limit
         try:
-            answer = self._exchanged(body)
+            answer = self._exchanged(body, end)
         except httpx2.TransportError as error:  # names, connections, timeouts, broken HTTP
             found = f"{type(error).__name__}: {error}"
-            return _Try(failure=f"did not answer ({found})", passing=True, cause=error)
+            passing = end is None or time.monotonic() < end
+            return _Try(failure=f"did not answer ({found})", passing=passing, cause=error)
         except httpx2.HTTPError as error:
             return _Try(failure=f"gave an unreadable answer ({error})", cause=error)
         if 200 <= answer.status < 300:
@@ -90,10 +93,9 @@ class JsonService:
             asked_wait=asked_wait(answer.headers),
         )
 
-    def _exchanged(self, body: object) -> _Answer:
+    def _exchanged(self, body: object, end: float | None) -> _Answer:
         """What came back, read piece by piece, so that a slow trickle ends at the limit."""
         client, httpx2 = self._opened(), require("httpx2", EXTRA)
-        end = None if self._limit is None else time.monotonic() + self._limit
         with client.stream("POST", self.url, json=body) as answer:
             content = bytearray()
             for piece in answer.iter_bytes():

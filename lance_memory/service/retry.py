@@ -31,12 +31,13 @@ class Retry:
 
     def __post_init__(self) -> None:
         if type(self.attempts) is not int or self.attempts < 1:
-            raise InvalidInputError(f"attempts must be a positive int; found {self.attempts!r}")
-        if not (self.first_wait >= 0 and self.longest_wait >= 0):
             raise InvalidInputError(
-                "waits must be seconds from 0 on; "
-                f"found first_wait={self.first_wait!r}, longest_wait={self.longest_wait!r}"
+                f"attempts={self.attempts!r}; it takes a whole number from 1 on"
             )
+        for name in ("first_wait", "longest_wait"):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value < float("inf"):
+                raise InvalidInputError(f"{name}={value!r}; it takes a number from 0 on")
 
     def wait(self, failed: int) -> float:
         """Seconds to wait after the `failed`-th failure, counted from 1."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lance_memory.storage.engine import (
     lance,
     translated,
 )
+from lance_memory.storage.lock import held
 
 __all__ = ["Choose", "Journal"]
 
@@ -43,6 +44,10 @@ times."""
 
 _VERSIONS = 64
 """So many may be made before upkeep merges their files and removes them."""
+
+_SURPLUS = 20
+"""Rows are dropped when there are more than what is kept, by one in so many: reading their ids for
+each batch would take a hundred times as long as writing it."""
 
 _ROW_ADDRESS = "_rowaddr"
 
@@ -67,7 +72,7 @@ class Journal:
         self._name = name
         self._uri = f"{store.rstrip('/')}/{name}.lance"
         self._options = dict(storage_options) if storage_options else None
-        self._lock_file = None if "://" in store else str(Path(store) / f"{name}.lock")
+        self._lock_file = None if "://" in store else Path(store) / f"{name}.lock"
         self._newest: lance.LanceDataset | None = None
         self._tended: int | None = None
 
@@ -142,7 +147,8 @@ class Journal:
     def upkeep(self, *, keep: int) -> None:
         """Drop all rows but the newest `keep`, and merge and remove files, where it is time to.
 
-        To be called after an append. Leaves it to another process that is at it.
+        To be called after an append. It is time to once there are 5 % more rows, or many files;
+        another process that is at it is left to it.
 
         Raises:
             StorageError: the disk is full or cannot be written to.
@@ -150,7 +156,7 @@ class Journal:
         dataset = self._latest()
         if dataset is None:
             return
-        crowded = self.count() > keep
+        crowded = self.count() > keep + keep // _SURPLUS
         due = self._tended is not None and dataset.version - self._tended >= _VERSIONS
         if not (crowded or due):
             return
@@ -243,25 +249,9 @@ class Journal:
             f"{_ATTEMPTS} times; try again"
         ) from lost
 
-    @contextmanager
-    def _alone(self, *, wait: float) -> Iterator[None]:
+    def _alone(self, *, wait: float) -> AbstractContextManager[None]:
         """No other process of this machine deletes or compacts meanwhile."""
-        with ExitStack() as held:
-            if self._lock_file is not None:
-                with translated(f"lock the journal {self._name}"):
-                    held.enter_context(_locked(self._lock_file, wait))
-            yield
-
-
-def _locked(path: str, wait: float) -> AbstractContextManager[Any]:
-    from filelock import FileLock, Timeout  # loads asyncio, and only upkeep needs it
-
-    try:
-        return FileLock(path).acquire(timeout=wait)
-    except Timeout as error:
-        raise ConflictError(
-            f"another process's upkeep holds {path}; nothing was deleted: try again"
-        ) from error
+        return nullcontext() if self._lock_file is None else held(self._lock_file, wait=wait)
 
 
 def _deletion(

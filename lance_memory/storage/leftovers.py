@@ -1,4 +1,4 @@
-"""Files that a look into the future left behind, and that no version has."""
+"""Files that no version has: of a commit or an index that was only tried, or was refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["remove"]
 
 
 def remove(home: str, name: str) -> None:
-    """Remove what is the table's own, on a local disk; elsewhere it stays until clean-up."""
+    """Remove a file or a directory under `home`, on a local disk; elsewhere clean-up does."""
     if "://" in home:
         return
     path = Path(home) / name

@@ -8,17 +8,15 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from getpass import getuser
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
-from lance_memory.errors import ConflictError, NotFoundError, StoreFormatError
+from lance_memory.errors import ConflictError, NotFoundError, StorageError, StoreFormatError
 from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit, tried
 from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.lock import held
 from lance_memory.storage.snapshot import Snapshot
 
 __all__ = ["TABLE_NAME", "Table", "absolute", "refuse_other_things"]
@@ -216,15 +214,24 @@ class Table:
             self._newest = snapshot
 
 
-def _alone(uri: str) -> AbstractContextManager[Any]:
+def _alone(uri: str) -> AbstractContextManager[None]:
     """Keeps this user's other processes from making a store while the block lasts.
 
     The engine overwrites a table that another makes between its look and its commit. The lock lies
     outside the store, whose directory has to be empty until then. In an object store there is none.
+
+    Raises:
+        StorageError: there is no directory for temporary files, or no lock in it.
     """
     if "://" in uri:
         return nullcontext()
-    return FileLock(Path(tempfile.gettempdir()) / f"lance-memory-{getuser()}.lock")
+    try:
+        place = Path(tempfile.gettempdir())
+    except OSError as error:
+        raise StorageError(f"{uri} cannot be made: {error}; set TMPDIR to one") from error
+    # By number: a user of a container often has no name. Windows gives each its own directory.
+    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
+    return held(place / f"lance-memory{user}.lock", wait=None)
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_memory.errors import InvalidInputError
-from lance_memory.record import filters
+from lance_memory.record.arguments import real
 from lance_memory.record.decay import Decay, Uses, evergreen, seconds_since, strengths
+from lance_memory.record.filters import Filter, all_of, none_of
 from lance_memory.record.rows import FINGERPRINT, Fingerprint, patched, retired
 from lance_memory.storage import Audit, ChangeSet, Snapshot
 
-__all__ = ["Faded", "RetirePlan", "check", "faded_away", "fading"]
+__all__ = ["Faded", "RetirePlan", "faded_away", "fading"]
 
 _COLUMNS = ("id", "importance", "event_at", "created_at")
 _BATCH = 16_384
@@ -47,7 +48,7 @@ class Faded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirePlan:
-    """What `retire(below=...)` would retire, weakest first; `retire(plan)` carries it out.
+    """What has faded, weakest first; `MemoryStore.apply` retires it.
 
     Attributes:
         version: what it was made at.
@@ -87,21 +88,33 @@ class RetirePlan:
 
 def fading(
     snapshot: Snapshot,
-    predicate: str | None,
+    chosen: Filter,
     *,
     below: float,
     decay: Decay,
-    uses: Uses,
+    uses: Callable[[Decay], Uses],
     moment: datetime,
 ) -> RetirePlan:
-    """Look at every memory that passes, a batch of narrow columns at a time."""
-    fixed = snapshot.scan(filters.all_of(predicate, evergreen(decay)), columns=["id"])["id"]
-    considered, weak = 0, [_NONE]
-    for batch in snapshot.batches(predicate, columns=_COLUMNS, batch_size=_BATCH):
-        considered += len(batch)
-        rows = _measured(pa.Table.from_batches([batch]), decay, uses, moment)
-        rows = rows.filter(pc.less(rows["strength"], below))
-        weak.append(rows.filter(pc.invert(pc.is_in(rows["id"], fixed))))
+    """Look at every memory that passes, a batch of narrow columns at a time.
+
+    Args:
+        snapshot: has the memories.
+        chosen: which of them, all visible.
+        below: a strength, 0..1.
+        decay: how they fade.
+        uses: how often each was recalled, as far as decay asks.
+        moment: what ages count to.
+
+    Raises:
+        InvalidInputError: a strength that is none, no Decay, or a filter that names states.
+    """
+    _check(below, decay, chosen)
+    predicate, used = chosen.predicate(moment), uses(decay)
+    aging = all_of(predicate, none_of(evergreen(decay)))
+    weak = [_NONE]
+    for batch in snapshot.batches(aging, columns=_COLUMNS, batch_size=_BATCH):
+        rows = _measured(pa.Table.from_batches([batch]), decay, used, moment)
+        weak.append(rows.filter(pc.less(rows["strength"], below)))
     found = pa.concat_tables(weak).sort_by([("strength", "ascending"), ("id", "ascending")])
     contents = snapshot.by_ids(found["id"].to_pylist(), columns=["id", "content", *FINGERPRINT])
     texts = {row["id"]: row for row in contents.to_pylist()}
@@ -110,7 +123,7 @@ def fading(
         at=moment,
         below=below,
         decay=decay,
-        considered=considered,
+        considered=snapshot.count(predicate),
         memories=tuple(
             _faded(row, texts[row["id"]]["content"], below) for row in found.to_pylist()
         ),
@@ -118,13 +131,12 @@ def fading(
     )
 
 
-def faded_away(
-    snapshot: Snapshot, plan: RetirePlan, *, audit: Audit, remark: str = ""
-) -> ChangeSet:
+def faded_away(snapshot: Snapshot, plan: RetirePlan, *, audit: Audit) -> ChangeSet:
     """The plan as one change; the commit refuses it where a memory was changed since.
 
-    `remark` follows each memory's own reason.
+    A reason of the audit that is not the plan's follows each memory's own.
     """
+    remark = "" if audit.reason == plan.reason else audit.reason
     rows = snapshot.by_ids(plan.ids, columns=snapshot.schema.names)
     more = f": {remark}" if remark else ""
     why = {memory.id: memory.reason + more for memory in plan.memories}
@@ -146,7 +158,7 @@ _NONE = pa.schema(
 
 
 def _measured(rows: pa.Table, decay: Decay, uses: Uses, moment: datetime) -> pa.Table:
-    """The strength of each row, as if none were evergreen, and what it is made of."""
+    """The strength of each row, none being evergreen, and what it is made of."""
     happened = pc.coalesce(rows["event_at"], rows["created_at"]).cast(pa.timestamp("us"))
     age = seconds_since(happened.to_numpy().astype("datetime64[us]"), moment)
     recalls, last = uses.of(rows["id"].to_pylist())
@@ -176,15 +188,13 @@ def _faded(row: Mapping[str, Any], content: str, below: float) -> Faded:
     return Faded(content=content, reason=reason, **row)
 
 
-def check(below: float, decay: Decay) -> None:
-    """Refuse a strength that is none, and what is no Decay.
-
-    Raises:
-        InvalidInputError: says which.
-    """
+def _check(below: float, decay: Decay, chosen: Filter) -> None:
+    if chosen.states != "visible":
+        raise InvalidInputError(
+            f"states={chosen.states!r}; only visible memories fade, so leave states out"
+        )
     if not isinstance(decay, Decay):
         raise InvalidInputError(
             f"decay={decay!r}; below= needs a Decay, such as Decay(half_life=timedelta(days=30))"
         )
-    if isinstance(below, bool) or not isinstance(below, int | float) or not 0.0 <= below <= 1.0:
-        raise InvalidInputError(f"below={below!r}; it takes a strength within 0..1")
+    real("below", below, least=0, most=1)

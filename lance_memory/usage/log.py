@@ -19,20 +19,50 @@ from lance_memory.usage.options import QueryRecording
 from lance_memory.usage.recorded import SCHEMA, Chosen, Entry, RecordedQuery, holding, to_values
 from lance_memory.usage.recorder import Recorder, RecordingStatus
 
-__all__ = ["QueryLog"]
+__all__ = ["QueryLog", "Recording"]
 
 _NAME = "queries"
+
+
+class Recording:
+    """How a store's searches are written down. What was, `MemoryStore.queries` tells.
+
+    It is shared by the handles of a store, whatever their scope, so nothing is read through it.
+    """
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+
+    @property
+    def status(self) -> RecordingStatus | None:
+        """How it goes; None where nothing is recorded."""
+        return self._recorder.status if self._recorder else None
+
+    def flush(self) -> None:
+        """Write what is pending, and wait until it is durable; `status` tells what was lost."""
+        if self._recorder:
+            self._recorder.flush()
+
+    def close(self) -> None:
+        """`flush`, and record nothing more."""
+        if self._recorder:
+            self._recorder.close()
 
 
 class QueryLog:
     """The recorded queries of one store, in its side table `queries`. Thread-safe.
 
     It is shared by the handles of a store; it records if they were opened with `record_queries`.
+    It knows every scope, and is told by its caller which one is meant.
+
+    Attributes:
+        recording: what may be handed out.
     """
 
     def __init__(self, journal: Journal, *, recorder: Recorder | None = None) -> None:
         self._journal = journal
         self._recorder = recorder
+        self.recording = Recording(recorder)
         self._known: dict[tuple[Scope, datetime | None], Uses] = {}
         self._known_version = -1
         self._lock = threading.Lock()
@@ -51,11 +81,6 @@ class QueryLog:
     def records(self) -> bool:
         """Whether searches are recorded."""
         return self._recorder is not None
-
-    @property
-    def status(self) -> RecordingStatus | None:
-        """How the recording goes; None where nothing is recorded."""
-        return self._recorder.status if self._recorder else None
 
     def record(
         self,
@@ -90,14 +115,8 @@ class QueryLog:
         )
 
     def flush(self) -> None:
-        """Write what is pending, and wait until it is durable; `status` tells what was lost."""
-        if self._recorder:
-            self._recorder.flush()
-
-    def close(self) -> None:
-        """`flush`, and record nothing more."""
-        if self._recorder:
-            self._recorder.close()
+        """See `Recording.flush`."""
+        self.recording.flush()
 
     def queries(self, chosen: Chosen, *, limit: int | None = None) -> list[RecordedQuery]:
         """The chosen queries, newest first."""

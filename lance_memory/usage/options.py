@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import seconds, whole
+from lance_memory.redact import STANDARD, Redactor, checked
 
 __all__ = ["QueryRecording"]
 
@@ -16,17 +16,17 @@ class QueryRecording:
     """How queries are recorded, in batches beside the store's memories.
 
     Attributes:
-        max_rows: how many queries are kept; the oldest go.
+        max_rows: how many queries are kept; the oldest go when there are 5 % more.
         batch: so many are written at once; a process that is killed loses at most these.
         seconds: what is not written after as many is written, though the batch is not full.
-        redact: what makes a query's text fit to be kept; None: `StandardRedactor`, which takes out
-            secrets, account numbers, e-mail addresses and phone numbers. `str` keeps all.
+        redact: what must not be kept of a query's text: by default secrets, account numbers,
+            e-mail addresses and phone numbers, as `StandardRedactor` finds them; None keeps all.
     """
 
     max_rows: int = 100_000
     batch: int = 64
     seconds: float = 5.0
-    redact: Callable[[str], str] | None = None
+    redact: Redactor | None = STANDARD
 
     @classmethod
     def of(cls, *, record_queries: QueryRecording | bool) -> QueryRecording | None:
@@ -44,11 +44,7 @@ class QueryRecording:
         return cls() if record_queries else None
 
     def __post_init__(self) -> None:
-        for name in ("max_rows", "batch"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise InvalidInputError(f"{name}={value!r}; it takes a whole number from 1 on")
-        if not isinstance(self.seconds, Real) or not 0 < self.seconds < float("inf"):
-            raise InvalidInputError(f"seconds={self.seconds!r}; it takes a number above 0")
-        if self.redact is not None and not callable(self.redact):
-            raise InvalidInputError(f"redact={self.redact!r}; it takes a function of a text")
+        whole("max_rows", self.max_rows, least=1)
+        whole("batch", self.batch, least=1)
+        seconds("seconds", self.seconds)
+        checked(self.redact)

@@ -22,7 +22,16 @@ from lance_memory.record.rows import one_array
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
 
-__all__ = ["SCHEMA", "Asked", "Chosen", "Entry", "RecordedQuery", "holding", "to_rows", "to_values"]
+__all__ = [
+    "SCHEMA",
+    "Chosen",
+    "Entry",
+    "QueryWhere",
+    "RecordedQuery",
+    "holding",
+    "to_rows",
+    "to_values",
+]
 
 _TIME = pa.timestamp("us", "UTC")
 _at = attrgetter("at")
@@ -48,7 +57,7 @@ so the rank of `memory_ids[i]` is offset + i + 1."""
 _LOOKED_AT = ("at", "memory_ids")
 
 
-class Asked(TypedDict, total=False):
+class QueryWhere(TypedDict, total=False):
     """Which recorded queries; all that are given must hold.
 
     Scope levels match exactly what a query was kept to. `since` (inclusive) and `until` (exclusive)
@@ -109,7 +118,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A checked `Asked`."""
+    """A checked `QueryWhere`."""
 
     scope: Scope
     since: datetime | None = None
@@ -117,17 +126,17 @@ class Chosen:
     memory: str | None = None
 
     @classmethod
-    def of(cls, asked: Asked, *, within: Scope, until: datetime | None = None) -> Chosen:
-        """Check `asked` and keep it inside the scope `within`, and before `until`.
+    def of(cls, where: QueryWhere, *, within: Scope, until: datetime | None = None) -> Chosen:
+        """Check `where` and keep it inside the scope `within`, and before `until`.
 
         Raises:
             InvalidInputError: a keyword that does not exist, an empty name, a time without a zone.
             ScopeError: it names another scope than `within`.
         """
-        given: dict[str, Any] = dict(asked)
-        unknown = sorted(given.keys() - Asked.__annotations__.keys())
+        given: dict[str, Any] = dict(where)
+        unknown = sorted(given.keys() - QueryWhere.__annotations__.keys())
         if unknown:
-            known = ", ".join(Asked.__annotations__)
+            known = ", ".join(QueryWhere.__annotations__)
             raise InvalidInputError(
                 f"no filter {', '.join(unknown)} of queries; there are: {known}"
             )

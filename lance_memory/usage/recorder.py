@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_memory.errors import LanceMemoryError
@@ -74,7 +74,6 @@ class _Buffer:
     def __init__(self, journal: Journal, recording: QueryRecording) -> None:
         self._journal = journal
         self._recording = recording
-        self._redact = recording.redact
         self._process = os.getpid()
         self._entries: list[Entry] = []
         self._timer: threading.Timer | None = None
@@ -170,18 +169,11 @@ class _Buffer:
         return kept, texts
 
     def _fit(self, text: str) -> str:
-        if self._redact is None:
-            self._redact = _standard()
-        return text_value("the redacted query", self._redact(text)) if text else ""
+        redactor = self._recording.redact
+        shown = redactor.redact(text).text if redactor and text else text
+        return text_value("the redacted query", shown)
 
     def _lose(self, count: int, why: str) -> None:
         with self._lock:
             self._lost += count
             self._warning = f"queries were not recorded: {why}"
-
-
-def _standard() -> Callable[[str], str]:
-    from lance_memory.redact import StandardRedactor  # loads its detectors, and only who records
-
-    redactor = StandardRedactor()
-    return lambda text: redactor.redact(text).text

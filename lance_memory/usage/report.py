@@ -44,7 +44,7 @@ class Usage:
     recording: RecordingStatus | None = None
 
     @property
-    def never(self) -> list[str]:
+    def never_recalled(self) -> list[str]:
         """The ids of the memories that answered no recorded query."""
         rows = self.memories.filter(pc.equal(self.memories["recalls"], 0))
         found: list[str] = rows["id"].to_pylist()

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
+
+SERVICE = str(Path(__file__).parents[1] / "service")
+if SERVICE not in sys.path:
+    sys.path.append(SERVICE)
+
+from service_kit import answering, running, says  # noqa: E402
 
 SIMILAR = ["consolidate", "--min-similarity", "0.5", "--no-distinct"]
 
@@ -64,6 +71,19 @@ def test_a_failing_program_leaves_its_clusters_alone_and_says_why(lmem, store, v
     assert (done.code, version()) == (0, before)
     assert "left alone: the program ended with status 1" in done.err
     assert "ZeroDivisionError" in done.err
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_an_endpoint_is_tried_again_as_often_as_was_asked(lmem, store, retries):
+    """By one policy: not so many times by the endpoint's own, for each try of the pass."""
+    written = {"choices": [{"message": {"content": "the red kettle is broken"}}]}
+    with running(answering(lambda body: written), path="/v1/chat/completions") as server:
+        server.plan = [says(503)] * 9
+        asked = ["--llm-url", server.url, "--llm-model", "m", "--retries", retries]
+        done = lmem(*SIMILAR, *asked, "--dry-run", "--format", "json")
+        assert done.code == 0, done.err
+        assert len(server.requests) == 2 * (1 + retries)
+    assert [f"at try {1 + retries} of" in c["reason"] for c in done.json["clusters"]] == [True] * 2
 
 
 def test_all_or_nothing_fails_the_command(lmem, store, version):
@@ -139,10 +159,11 @@ def test_a_saved_plan_of_a_program_is_applied_without_it(lmem, store, program, t
         (["--timeout", "0"], "--timeout 0"),
         (["--on-failure", "maybe"], "best_effort, all_or_nothing"),
         (["--method", "dbscan"], "greedy, components, average"),
-        (["--max-loss", "2"], "--max-loss 2.0 is not within 0..1"),
-        (["--max-dropped", "-1"], "not within 0..1"),
+        (["--max-loss", "2"], "--max-loss 2.0; it takes a number within 0..1"),
+        (["--max-dropped", "-1"], "--max-dropped -1.0; it takes a number within 0..1"),
         (["--probes", "-1"], "--probes -1"),
-        (["--max-seconds", "0"], "a bound is above 0"),
+        (["--max-seconds", "-1"], "--max-seconds -1.0; it takes seconds above 0"),
+        (["--k", "0"], "--k 0"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )

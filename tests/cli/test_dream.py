@@ -66,7 +66,6 @@ def test_once_makes_one_version(lmem, store, version):
     assert version() == before + 1
     (entry,) = lmem("log", "--limit", "1", "--format", "json").json
     assert (entry["operation"], entry["reason"]) == ("consolidate", "dream: once")
-    assert entry["manifest"]["trigger"] == "dream: once"
 
 
 def test_once_says_the_same_to_a_program(lmem, store, version):
@@ -90,8 +89,7 @@ def test_a_dry_run_shows_the_plan_as_consolidate_does(lmem, store, version):
     assert done.out == lmem("consolidate", "--dry-run", *NEAR).out
     assert version() == before
     assert not list(store.glob("dream*"))
-    shown, told = lmem("dream", "--dry-run", *NEAR, "--format", "json").json, "dream: once"
-    assert shown["trigger"] == told
+    shown = lmem("dream", "--dry-run", *NEAR, "--format", "json").json
     assert all("embedding" not in (c["derived"] or {}) for c in shown["clusters"])
 
 
@@ -99,7 +97,16 @@ def test_the_bounds_are_those_of_the_options(lmem, store):
     one = lmem("dream", "--once", *NEAR, "--max-clusters", "1", "--format", "json").json
     assert (one["clusters"], bool(one["cut"])) == (1, True)
     assert lmem("dream", "--status", "--format", "json").json["unfinished"] is True
-    assert "the last pass ended at its bounds" in lmem("dream", "--status").out
+    assert "passes ended at their bounds" in lmem("dream", "--status").out
+
+
+def test_a_bound_of_nought_is_none(lmem, store):
+    """Also where the dreamer has one by default."""
+    found = lmem("dream", "--dry-run", *NEAR, "--max-seconds", "0.000001", "--format", "json").json
+    assert found["cut"] == "1e-06 s were over"
+    unbounded = ("--max-rows", "0", "--max-clusters", "0", "--max-seconds", "0")
+    found = lmem("dream", "--dry-run", *NEAR, *unbounded, "--format", "json").json
+    assert (found["cut"], found["selected"], len(found["clusters"])) == ("", 5, 2)
 
 
 def test_a_scope_keeps_a_pass_to_itself(lmem, store):
@@ -157,12 +164,15 @@ def test_the_status_of_a_store_that_nobody_dreamt_of(lmem, store):
     [
         (["--status", "--once"], "--status goes with neither"),
         (["--once", "--idle", "soon"], "--idle 'soon' is no duration"),
-        (["--once", "--idle", "0s"], "--idle 0:00:00 is not longer than nothing"),
+        (["--once", "--idle", "0s"], "--idle 0:00:00; it takes a positive timedelta"),
         (["--once", "--new-rows", "0"], "new-rows"),
         (["--once", "--cron", "0 3 * *"], "has 4 fields, not 5"),
         (["--once", "--cron", "0 3 30 2 *"], "names a day that never comes"),
-        (["--once", "--max-rows", "0"], "a bound is above 0"),
-        (["--once", "--min-similarity", "2"], "no cosine"),
+        (["--once", "--max-rows", "-1"], "--max-rows -1; it takes a whole number from 1 on"),
+        (
+            ["--once", "--min-similarity", "2"],
+            "--min-similarity 2.0; it takes a number within -1..1",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(lmem, store, words, said):

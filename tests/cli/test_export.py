@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+
+JOINER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    text = " + ".join(memory["content"] for memory in asked["memories"])
+    print(json.dumps({"id": asked["id"], "content": text}), flush=True)
+"""
 
 
 def lines(path):
@@ -38,16 +47,16 @@ def test_every_option_reaches_the_manifest(lmem, store, tmp_path):
     (tmp_path / "eval.txt").write_text("the train leaves at nine\n")
     done = lmem(
         "export", "out", "--as", "chat", "--file-type", "parquet", "--group-by", "user",
-        "--min-similarity", "0.8", "--within", "tenant", "--within", "user", "--max-turns", "4",
-        "--margin", "0.2", "--validation", "0.25", "--seed", "9", "--eval", "eval.txt",
-        "--ngram", "8", "--eval-similarity", "0.9", "--min-quality", "0.1", "--format", "json",
+        "--min-similarity", "0.8", "--across", "session", "--across", "run", "--max-turns", "4",
+        "--margin", "0.2", "--validation", "0.25", "--seed", "9", "--evaluation", "eval.txt",
+        "--ngram", "8", "--similarity", "0.9", "--min-quality", "0.1", "--format", "json",
     )  # fmt: skip
     assert done.code == 0, done.err
     told = json.loads((tmp_path / "out" / "manifest.json").read_text())["parameters"]
     sha256 = told["evaluation"].pop("sha256")
     assert told == {
         "format": "chat", "group_by": "user", "min_similarity": 0.8,
-        "across": ["agent", "session", "run"], "max_turns": 4, "margin": 0.2,
+        "across": ["session", "run"], "max_turns": 4, "margin": 0.2,
         "validation": 0.25, "seed": 9,
         "evaluation": {"texts": 1, "ngram": 8, "similarity": 0.9},
     }  # fmt: skip
@@ -64,12 +73,36 @@ def test_duplicates_are_kept_or_merged_when_asked(lmem, store, tmp_path):
     assert (done.json["counts"]["merged"], len(lines(tmp_path / "one.jsonl"))) == (1, 1)
 
 
+def test_near_duplicates_of_two_scopes_stay_apart_where_none_is_crossed(lmem, store, tmp_path):
+    words = ["--role", "guest", "--format", "json"]
+    for user in ("cid", "dan"):
+        lmem("add", "the gate is shut", "--user", user, "--role", "guest")
+    assert lmem("export", "a.jsonl", *words).json["counts"]["examples"] == 1
+    apart = lmem("export", "b.jsonl", "--across", "none", *words)
+    assert apart.json["counts"]["examples"] == 2
+    assert lmem("export", "c.jsonl", "--across", "user", *words).json["counts"]["examples"] == 1
+
+
+def test_near_duplicates_are_merged_by_a_program(lmem, store, tmp_path):
+    program = tmp_path / "joiner.py"
+    program.write_text(JOINER)
+    command = f"{sys.executable} {program}"
+    done = lmem(
+        "export", "x.jsonl", "--min-similarity", "0.5", "--transform-cmd", command, "--workers", "2",
+        "--user", "ann", "--format", "json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.json["counts"]["merged"] == 2
+    texts = [row["text"] for row in lines(tmp_path / "x.jsonl")]
+    assert "the red kettle is broken + the red kettle is really broken" in texts
+
+
 def test_an_evaluation_text_is_kept_out(lmem, store, tmp_path):
     (tmp_path / "eval.jsonl").write_text('{"question": "Bob likes pears!"}\n')
-    done = lmem("export", "x.jsonl", "--eval", "eval.jsonl", "--format", "json")
+    done = lmem("export", "x.jsonl", "--evaluation", "eval.jsonl", "--format", "json")
     assert [c["by"] for c in done.json["contaminations"]] == ["ngram"]
     assert "bob likes pears" not in [row["text"] for row in lines(tmp_path / "x.jsonl")]
-    done = lmem("export", "y.jsonl", "--eval", "eval.jsonl", "--ngram", "0")
+    done = lmem("export", "y.jsonl", "--evaluation", "eval.jsonl", "--ngram", "0")
     assert (done.code, "ngram, similarity or both" in done.err) == (2, True)
 
 
@@ -109,12 +142,19 @@ def test_a_human_sees_what_went_and_what_stayed(lmem, store):
     ("words", "code", "message"),
     [
         (["x.jsonl", "--validation", "0.1"], 2, "a split makes two"),
-        (["x", "--as", "sft"], 2, "--as takes no 'sft'"),
+        (["x", "--as", "sft"], 2, "--as 'sft'; there are: plain, chat, preference"),
+        (["x", "--file-type", "csv"], 2, "--file-type 'csv'; there are: jsonl, parquet"),
+        (["x", "--group-by", "team"], 2, "--group-by 'team'; there are: tenant, user"),
+        (["x", "--across", "team"], 2, "--across 'team'; there are: tenant, user"),
+        (["x", "--across", "none", "--across", "user"], 2, "--across 'none'; there are"),
+        (["x", "--min-similarity", "2"], 2, "--min-similarity 2.0"),
+        (["x", "--max-turns", "1"], 2, "--max-turns 1"),
+        (["x", "--transform", "latest", "--transform-cmd", "cat"], 2, "give one of --transform"),
         (["x", "--transform", "nothing"], 2, "no transform 'nothing'"),
         (["x", "--as", "chat", "--transform", "latest"], 2, "makes one text of near-duplicates"),
-        (["x", "--eval", "missing.txt"], 3, "missing.txt"),
-        (["x", "--eval-similarity", "0.9"], 2, "--eval-similarity needs --eval FILE"),
-        (["x", "--validation", "1"], 2, "--validation 1.0; it is a share"),
+        (["x", "--evaluation", "missing.txt"], 3, "missing.txt"),
+        (["x", "--similarity", "0.9"], 2, "--similarity needs --evaluation FILE"),
+        (["x", "--validation", "1"], 2, "--validation 1.0; it takes a number within 0..1, not 1"),
         (["x", "--at", "nowhere"], 3, "nowhere"),
     ],
 )

@@ -37,7 +37,8 @@ def test_a_search_is_recorded_when_it_is_asked_for(lmem, store, version):
 def test_the_environment_records_every_search(lmem, store, monkeypatch):
     monkeypatch.setenv("LMEM_RECORD_QUERIES", "1")
     lmem("search", "kettle", "--mode", "text")
-    lmem("search", "kettle", "--mode", "text", "--at", "start")
+    past = lmem("search", "kettle", "--mode", "text", "--at", "start")
+    assert (past.code, past.err) == (0, "note: a search of the past is not recorded\n")
     assert asked(lmem) == ["kettle"]
     monkeypatch.setenv("LMEM_RECORD_QUERIES", "0")
     lmem("search", "train", "--mode", "text")
@@ -105,7 +106,7 @@ def test_forgotten_text_is_in_no_file(lmem, recorded, store):
 def test_a_long_plan_is_cut_for_people(lmem, store):
     from lance_memory import QueryRecording
 
-    handle = MemoryStore.open(store, record_queries=QueryRecording(redact=str))
+    handle = MemoryStore.open(store, record_queries=QueryRecording(redact=None))
     handle.search_many([f"question {n}" for n in range(25)], mode="text")
     handle.query_log.flush()
     shown = lmem("queries", "--forget", "--dry-run").out
@@ -143,7 +144,7 @@ def test_a_search_ranks_by_strength(lmem, store):
     assert (done.code, "--decay '0s' is no age" in done.err) == (2, True)
 
 
-WEAK = ("retire", "--user", "ann", "--below", "0.2", "--half-life", "30d", "--floor", "0")
+WEAK = ("retire", "--user", "ann", "--below", "0.2", "--decay", "30d", "--floor", "0")
 
 
 def test_what_faded_is_retired_after_it_was_shown(lmem, store, version, ids):
@@ -168,7 +169,7 @@ def test_what_faded_is_retired_after_it_was_shown(lmem, store, version, ids):
 
 def test_nothing_weak_writes_nothing(lmem, store, version):
     before = version()
-    done = lmem("retire", "--user", "ann", "--below", "0", "--half-life", "30d", "--yes")
+    done = lmem("retire", "--user", "ann", "--below", "0", "--decay", "30d", "--yes")
     assert (done.code, version()) == (0, before)
     assert "none of 4 memories is weaker than 0" in done.err
 
@@ -176,11 +177,12 @@ def test_nothing_weak_writes_nothing(lmem, store, version):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--below", "0.2"], "--below needs --half-life"),
-        (["--half-life", "30d"], "go with --below"),
-        (["k0", "--below", "0.2", "--half-life", "30d"], "not both"),
-        (["--below", "2", "--half-life", "30d", "--user", "ann"], "--below 2.0"),
-        (["--below", "0.2", "--half-life", "30d"], "without a scope"),
+        (["--below", "0.2"], "--below needs --decay"),
+        (["--decay", "30d"], "go with --below"),
+        (["--below", "0.2", "--decay", "0s"], "--decay '0s' is no age"),
+        (["k0", "--below", "0.2", "--decay", "30d"], "not both"),
+        (["--below", "2", "--decay", "30d", "--user", "ann"], "--below 2.0"),
+        (["--below", "0.2", "--decay", "30d"], "without a scope"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, message, lmem, store, version):

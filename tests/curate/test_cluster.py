@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_memory.curate.cluster import cohesion, grouped, near_duplicates, unit, windows
-from lance_memory.curate.distinct import Facts
-from lance_memory.curate.members import blocks_of
+from lance_memory.curate.cluster.distinct import Facts
+from lance_memory.curate.cluster.groups import cohesion, grouped, near_duplicates, windows
+from lance_memory.curate.cluster.members import blocks_of
 from lance_memory.curate.options import ClusterMethod
 from lance_memory.index import near
+from lance_memory.record.unit import unit
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -236,7 +237,7 @@ def test_nothing_and_one_have_no_near_duplicates():
 
 
 def test_rows_of_zeros_are_near_to_nothing():
-    rows = unit(np.zeros((3, 4), dtype=np.float32))
+    rows = np.zeros((3, 4), dtype=np.float32)
     assert rows.tolist() == [[0.0] * 4] * 3
     assert near_duplicates(rows, floor=0.5, max_size=5) == []
 
@@ -251,11 +252,6 @@ def test_cohesion_is_the_mean_over_all_pairs(seed, n):
 
 def test_one_row_coheres_with_itself():
     assert (cohesion(vectors(0, 1)), cohesion(vectors(0, 0))) == (1.0, 1.0)
-
-
-def test_unit_rows_have_length_one():
-    rows = unit(np.array([[3.0, 4.0], [0.0, 0.0], [1e-20, 0.0]], dtype=np.float32))
-    np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [1, 0]], rtol=1e-4, atol=1e-6)
 
 
 @given(st.lists(st.sampled_from("abc")))

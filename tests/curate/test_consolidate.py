@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from lance_memory import (
     ConsolidationPlan,
     Derived,
     Execution,
+    FunctionEmbedder,
     InvalidInputError,
     Kind,
     Relationship,
@@ -67,7 +69,7 @@ def test_near_duplicates_become_one_visible_memory_each(store):
         8,
     )
     assert entry.manifest["derived"] == [str(c.derived["id"]) for c in result.plan.accepted]
-    assert sorted(entry.manifest["retired_sources"]) == sorted(
+    assert sorted(entry.manifest["sources"]) == sorted(
         m.id for m in store.iter(states="superseded")
     )
     assert entry.op_id == result.plan.op_id
@@ -339,14 +341,14 @@ def test_only_what_the_filter_names_is_considered(store):
 def test_expired_memories_are_not_consolidated(store, clock):
     store.add_many(repeated("tea at four", 2, expires_at=clock.now + timedelta(minutes=1)))
     clock.forward(minutes=2)
-    assert store.consolidate(dry_run=True).selected == 0
+    assert store.consolidate(dry_run=True).clusters == ()
 
 
 def test_memories_without_vectors_are_consolidated_by_structure_only(store):
     ids = store.add_many(repeated("tea at four", 2, session="s")).ids
     for i in ids:
         store.update(i, embedding=None)
-    assert store.consolidate(dry_run=True).selected == 0
+    assert store.consolidate(dry_run=True).clusters == ()
     plan = store.consolidate(ConsolidateOptions(by="session"), dry_run=True)
     assert [(c.size, c.cohesion) for c in plan.accepted] == [(2, 0.0)]
 
@@ -436,17 +438,20 @@ def test_a_transform_that_raises_leaves_its_cluster_alone(store):
 
 def test_all_or_nothing_writes_nothing_where_a_cluster_failed(store):
     store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
-    strict = Execution(on_failure="all_or_nothing")
-    before = store.version
+    strict = ConsolidateOptions(on_failure="all_or_nothing")
+    before, calls = store.version, []
 
     def transform(memories):
+        calls.append(memories[0].content)
         return "" if "tea" in memories[0].content else "rome in may"
 
-    with pytest.raises(TransformError, match=r"1 of 2 clusters failed.*an empty text"):
-        store.consolidate(transform=transform, execution=strict)
-    plan = store.consolidate(transform=transform, execution=strict, dry_run=True)
+    with pytest.raises(TransformError, match=r"1 of 1 clusters failed.*an empty text"):
+        store.consolidate(strict, transform)
+    assert calls == ["tea at four"]  # a model is not asked for what cannot be written
+    plan = store.consolidate(strict, transform, dry_run=True)
     saved = ConsolidationPlan.from_json(plan.to_json())
-    assert (saved, len(saved.failed), len(saved.accepted)) == (plan, 1, 1)
+    assert (saved, len(saved.failed), len(saved.accepted)) == (plan, 1, 0)
+    assert saved.cut == "a cluster failed, and all or nothing was asked for"
     with pytest.raises(TransformError, match="nothing was written"):
         store.apply(saved)
     assert (store.version, store.count()) == (before, 4)
@@ -455,8 +460,8 @@ def test_all_or_nothing_writes_nothing_where_a_cluster_failed(store):
 def test_all_or_nothing_lets_a_transform_leave_a_cluster_alone(store):
     store.add_many([*repeated("tea at four", 2), *repeated("rome in may", 2)])
     result = store.consolidate(
-        transform=lambda ms: None if "tea" in ms[0].content else "rome in may",
-        execution=Execution(on_failure="all_or_nothing"),
+        ConsolidateOptions(on_failure="all_or_nothing"),
+        lambda ms: None if "tea" in ms[0].content else "rome in may",
     )
     assert (len(result.plan.accepted), store.count()) == (1, 3)
 
@@ -490,26 +495,54 @@ def test_a_pass_that_is_asked_to_stop_writes_nothing(store):
     assert (store.version, store.count()) == (before, 4)
 
 
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(max_seconds=100)], ids=["no bound", "time"])
+def test_a_stop_while_the_derived_texts_are_embedded_counts_too(tmp_path, reopen, embedder, bounds):
+    stop, transformed = threading.Event(), threading.Event()
+
+    def embed(texts):
+        if transformed.is_set():
+            stop.set()
+        return embedder.embed(texts)
+
+    def transform(memories):
+        transformed.set()
+        return f"{memories[0].content} indeed"
+
+    own = FunctionEmbedder(embed, name="words-16", dimension=embedder.dimension)
+    store = reopen(tmp_path / "own", embedder=own)
+    store.add_many(repeated("tea at four", 2))
+    before = store.version
+    with pytest.raises(StoppedError):
+        store.consolidate(transform=transform, guard=None, stop=stop, bounds=bounds)
+    assert (store.version, store.count()) == (before, 2)
+
+
+def test_time_that_ran_out_after_the_last_cluster_cuts_nothing(tmp_path, reopen, embedder):
+    def embed(texts):
+        time.sleep(0.3)
+        return embedder.embed(texts)
+
+    own = FunctionEmbedder(embed, name="words-16", dimension=embedder.dimension)
+    store = reopen(tmp_path / "own", embedder=own)
+    store.add_many(repeated("tea at four", 2))
+    result = store.consolidate(guard=None, bounds=Bounds(max_seconds=0.25))
+    assert (len(result.plan.accepted), result.plan.cut) == (1, "")
+
+
 def test_a_pass_ends_at_its_bounds_and_the_next_one_goes_on(store):
     for topic in ("tea at four", "rome in may", "red shoes"):
         store.add_many(repeated(topic, 3))
-    one = store.consolidate(bounds=Bounds(clusters=1))
+    one = store.consolidate(bounds=Bounds(max_clusters=1))
     assert (len(one.plan.clusters), one.plan.cut) == (
         1,
         "1 clusters were asked for, and 3 are there",
     )
-    two = store.consolidate(bounds=Bounds(rows=4))
+    two = store.consolidate(bounds=Bounds(max_rows=4))
     assert (two.plan.selected, two.plan.cut, store.count()) == (4, "", 5)
-    late = store.consolidate(bounds=Bounds(seconds=1e-9))
+    late = store.consolidate(bounds=Bounds(max_seconds=1e-9))
     assert (late.plan.clusters, late.plan.cut) == ((), "1e-09 s were over")
     store.consolidate()
     assert store.count() == 3
-
-
-def test_why_a_pass_was_made_is_in_its_manifest(store):
-    store.add_many(repeated("tea at four", 2))
-    store.consolidate(trigger="idle for 10 min")
-    assert store.log(limit=1)[0].manifest["trigger"] == "idle for 10 min"
 
 
 def test_the_facts_that_a_derived_text_lacks_are_listed(store):
@@ -523,14 +556,15 @@ def test_the_facts_that_a_derived_text_lacks_are_listed(store):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"options": lambda ms: "x"}, "a transform goes into transform="),
-        ({"execution": 4}, "execution is 4"),
-        ({"guard": 0.5}, "guard is 0.5"),
-        ({"bounds": 7}, "bounds is 7"),
-        ({"stop": True}, "stop is True"),
+        ({"options": lambda ms: "x"}, r"takes ConsolidateOptions \(a transform goes into"),
+        ({"options": {}}, "options is {}; it takes ConsolidateOptions"),
+        ({"execution": 4}, "execution is 4; it takes Execution"),
+        ({"guard": 0.5}, "guard is 0.5; it takes a Guard, or None"),
+        ({"bounds": 0}, "bounds is 0; it takes Bounds"),
+        ({"stop": True}, "stop is True; it takes Event"),
         ({"transform": "latest"}, "transform is 'latest'; it takes a callable"),
     ],
-    ids=["options", "execution", "guard", "bounds", "stop", "transform"],
+    ids=["transform as options", "options", "execution", "guard", "bounds", "stop", "transform"],
 )
 def test_an_argument_of_the_wrong_kind_is_refused(store, wrong, message):
     with pytest.raises(InvalidInputError, match=message):

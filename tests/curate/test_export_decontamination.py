@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lance_memory import (
-    Contamination,
     Evaluation,
     ExportOptions,
     FunctionEmbedder,
@@ -16,6 +15,7 @@ from lance_memory import (
     MemoryStore,
 )
 from lance_memory.curate.export.contamination import Screen, words
+from lance_memory.curate.export.manifest import Contamination
 
 QUESTION = (
     "In which year did the lighthouse keeper of Cabo Raso write down that the great storm "

@@ -2,8 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from lance_memory.curate.facts import Dropped, content_words, dropped, salient, sentences
-from lance_memory.curate.folding import strip_accents
+from lance_memory.curate.facts import (
+    Dropped,
+    content_words,
+    dropped,
+    said,
+    sentences,
+    strip_accents,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,24 +48,43 @@ def test_content_words_are_folded_and_without_stop_words(text, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("She met Maria in Rome", {"maria", "rome"}),
-        ("NASA launched it", {"nasa"}),
-        ("The flight is at 10:30 on 2025-01-31", {"10:30", "2025-01-31"}),
-        ("costs 1,000.50", {"1,000.50"}),
-        ("He does not eat fish", {"not"}),
-        ("He doesn't eat fish", {"not"}),
-        ("She doesn’t", {"not"}),
-        ("never without it", {"not"}),
-        ("A Ana não come peixe", {"ana", "not"}),
-        ("Ele nunca foi a São Paulo", {"not", "sao", "paulo"}),
-        ("我不喝茶", {"not"}),
-        ("他没有来", {"not"}),
-        ("plain words only", set()),
-        ("", set()),
+        ("She met Maria in Rome", ("Maria", "Rome")),
+        ("NASA launched it", ("NASA",)),
+        ("The flight is at 10:30 on 2025-01-31", ("10:30", "2025-01-31")),
+        ("costs 1,000.50", ("1,000.50",)),
+        ("He does not eat fish", ("not",)),
+        ("He doesn't eat fish", ("not",)),
+        ("She doesn’t", ("not",)),
+        ("never without it", ("not",)),
+        ("A Ana não come peixe", ("Ana", "not")),
+        ("Ele nunca foi a São Paulo", ("not", "São", "Paulo")),
+        ("我不喝茶", ("not",)),
+        ("他没有来", ("not",)),
+        ("plain words only", ()),
+        ("", ()),
     ],
 )
-def test_numbers_names_and_negations_are_salient(text, expected):
-    assert salient(text) == expected
+def test_numbers_names_and_negations_are_facts(text, expected):
+    assert dropped([text], "").missing == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("the cat eats at two", "the cat eats at 2"),
+        ("paid 1,200 for it", "paid 1200.00 for it"),
+        ("due on 5 March 2025", "due on 2025-03-05"),
+        ("leaves at 9 pm", "leaves at 21:00"),
+        ("Vive às 9h30 no Porto", "vive às 9:30 no Porto"),
+    ],
+)
+def test_a_number_says_the_same_however_it_is_written(text, same):
+    assert said(text) == said(same)
+
+
+def test_what_a_text_says_are_its_words_its_numbers_and_whether_it_denies():
+    assert said("She met Maria twice") == (frozenset({"met", "maria", "number 2"}), False)
+    assert said("She never met Maria") == (frozenset({"never", "met", "maria"}), True)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lance_memory import ConsolidateOptions, Guard, InvalidInputError, Recalled
+from lance_memory import ConsolidateOptions, Guard, InvalidInputError, StoppedError
 from lance_memory.curate.guard import guarded
-from lance_memory.curate.plan import ClusterPlan
+from lance_memory.curate.plan import ClusterPlan, Recalled
 from lance_memory.record.memory import Scope
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -127,6 +128,10 @@ def cluster(name, *contents):
     )
 
 
+def go_on():
+    """Nobody asked to stop."""
+
+
 class Searches:
     """Answers by the names of the clusters that are in place, and remembers what was asked."""
 
@@ -160,6 +165,7 @@ def test_recorded_questions_are_asked_before_the_sources_own_words():
     (measured,) = guarded(
         [cluster("a", "tea is at four", "tea is at five")],
         Guard(probes=2, k=7),
+        refuse_stopped=go_on,
         answered=lambda ids: recorded if set(ids) == {"a0", "a1"} else [],
         before=searches.before,
         after=searches.after,
@@ -184,6 +190,7 @@ def test_a_probe_is_what_is_half_remembered_of_a_source(content, question):
     guarded(
         [cluster("a", content)],
         Guard(),
+        refuse_stopped=go_on,
         answered=lambda ids: (),
         before=searches.before,
         after=searches.after,
@@ -203,6 +210,7 @@ def test_what_is_left_alone_competes_again_and_the_others_are_measured_again():
     measured = guarded(
         [cluster("a", "a says tea", "a says tea"), cluster("b", "b says rome", "b says rome")],
         Guard(),
+        refuse_stopped=go_on,
         answered=lambda ids: (),
         before=searches.before,
         after=searches.after,
@@ -210,6 +218,26 @@ def test_what_is_left_alone_competes_again_and_the_others_are_measured_again():
     assert searches.shown == [("new a", "new b"), ("new a",)]
     assert [c.failed for c in measured] == [True, True]
     assert [c.recalled for c in measured] == [Recalled(probes=1, before=1, after=0)] * 2
+
+
+def test_a_guard_that_is_asked_to_stop_searches_no_further():
+    searches, asked = Searches(lambda question, names: []), []
+
+    def stop_after_two():
+        asked.append(len(searches.asked))
+        if len(asked) > 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        guarded(
+            [cluster("a", "tea at four"), replace(cluster("b", "rome"), scope=Scope(user="bo"))],
+            Guard(),
+            refuse_stopped=stop_after_two,
+            answered=lambda ids: (),
+            before=searches.before,
+            after=searches.after,
+        )
+    assert (asked, searches.shown) == ([0, 1], [])
 
 
 def test_recall_that_gets_better_is_no_loss():

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from lance_memory.curate.transform.execute import Execution, outcomes
 from lance_memory.curate.transform.llm import RULES, LLMTransform
 from lance_memory.errors import InvalidInputError, MissingExtraError, TransformError
 from lance_memory.record.memory import Memory
@@ -197,7 +198,28 @@ def test_the_redactor_decides_what_is_removed(server: Server) -> None:
     assert b"a@example.com, [phone-1]" in server.bodies[0]
 
 
+@pytest.mark.parametrize("other", [str, "all", StandardRedactor, lambda text: text])
+def test_what_is_no_redactor_is_refused(server: Server, other: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"it takes a Redactor.*None: nothing is removed"):
+        transform(server, redact=other)
+
+
 # Answers.
+
+
+def test_what_is_no_memory_is_asked_for_again_where_the_execution_retries(server: Server) -> None:
+    """By the execution, not by `retry`, which is for endpoints that do not answer."""
+    server.plan = [replies(""), replies("Ask [email-7]."), replies(MERGED)]
+    again = Execution(retries=2, first_wait=0.0)
+    (found,) = outcomes([CLUSTER], transform(server, temperature=0.7), again, stop=lambda: False)
+    assert (found.derived and found.derived.content, len(server.bodies)) == (MERGED, 3)
+    server.plan = [replies("")]
+    (left,) = outcomes([CLUSTER], transform(server), Execution(), stop=lambda: False)
+    assert (left.failed, "its answer is empty" in left.reason, len(server.bodies)) == (
+        True,
+        True,
+        4,
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,9 +322,9 @@ def test_the_wait_that_the_service_names_is_kept(server: Server) -> None:
 
 @pytest.mark.parametrize("slow", [sleeps, drips])
 def test_an_answer_that_is_not_whole_in_time_is_an_error(server: Server, slow: Any) -> None:
-    server.plan = [slow] * 2
+    server.plan = [slow]
     started = time.monotonic()
-    with pytest.raises(TransformError, match=r"did not answer \(ReadTimeout.*at try 2 of 2"):
+    with pytest.raises(TransformError, match=r"did not answer \(ReadTimeout.*at try 1 of 2"):
         transform(server, timeout=0.1, retry=Retry(attempts=2, first_wait=0))(CLUSTER)
     assert time.monotonic() - started < 1.5
 

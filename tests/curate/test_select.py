@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lance_memory import ConsolidateOptions, FunctionEmbedder, MemoryStore
-from lance_memory.curate import members
-from lance_memory.curate.select import Found, Selection, select
+from lance_memory.curate.cluster import members
+from lance_memory.curate.cluster.select import Found, Selection, select
 from lance_memory.record.rows import EMBEDDING
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -152,7 +152,7 @@ def test_rows_without_a_vector_count_for_structure_only(store, reopen):
     lance.write_dataset(table, f"{store.uri}/memories.lance", mode="overwrite")
     bare = reopen(store.uri)
     likeness = chosen(bare)
-    assert (likeness.considered, texts(bare, likeness)) == (2, [["c d", "c d"]])
+    assert (likeness.considered, texts(bare, likeness)) == (4, [["c d", "c d"]])
     structure = chosen(bare, {"by": "session", "max_size": 2})
     assert [(len(f.ids), f.cohesion) for f in structure.clusters] == [
         (2, 0.0),
@@ -168,7 +168,12 @@ def test_cohesion_is_the_mean_cosine_of_the_members(store):
     rows = np.stack([store.get(i).embedding for i in found.ids])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = [float(a @ b) for a, b in combinations(rows, 2)]
-    assert found == Found(ids=found.ids, cohesion=pytest.approx(np.mean(cosines), abs=1e-5))
+    taken = store._snapshot().take(np.array(found.addresses, np.uint64), ["id"])
+    assert found == Found(
+        ids=tuple(taken["id"].to_pylist()),
+        addresses=found.addresses,
+        cohesion=pytest.approx(np.mean(cosines), abs=1e-5),
+    )
 
 
 def test_memories_that_differ_in_a_fact_are_kept_apart(store):

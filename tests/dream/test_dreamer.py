@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,8 @@ from lance_memory.dream.lock import held
 
 ANY = ConsolidateOptions(min_similarity=-1.0, max_size=2, max_dropped=1.0, distinct=False)
 MINUTE = timedelta(minutes=1)
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+WORDS = [chr(97 + n % 26) * (3 + n // 26) + chr(120 - n % 20) for n in range(30)]
 LINUX_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 
@@ -40,6 +44,12 @@ def turns(store):
     """Six memories; a pass of `ANY` makes pairs of them."""
     store.add_many([f"turn {n}" for n in range(6)])
     return store
+
+
+@pytest.fixture
+def empty(tmp_path, reopen):
+    """Another store."""
+    return reopen(tmp_path / "empty")
 
 
 @pytest.fixture
@@ -84,7 +94,6 @@ def test_a_pass_is_one_version_with_its_manifest(dreamer, turns):
         "consolidate",
         "dream: once",
     )
-    assert entry.manifest["trigger"] == "dream: once"
     assert entry.manifest["derived"] == [cluster.successor for cluster in result.plan.accepted]
     assert turns.count() == 3
 
@@ -194,8 +203,8 @@ def test_a_transform_that_fails_leaves_its_cluster_and_the_rest_is_done(dreamer)
 
     result = dreamer(transform=fails_once).once()
     assert (result.outcome, result.clusters, result.skipped) == (DreamOutcome.CONSOLIDATED, 2, 1)
-    strict = Execution(on_failure="all_or_nothing")
-    failed = dreamer(transform=lambda m: 1 / 0, execution=strict).once()
+    strict = replace(ANY, on_failure="all_or_nothing")
+    failed = dreamer(transform=lambda m: 1 / 0, options=strict).once()
     assert failed.outcome is DreamOutcome.FAILED
     assert "all or nothing" in failed.reason
 
@@ -275,6 +284,7 @@ def test_a_store_elsewhere_than_in_a_directory_is_refused(turns, tmp_path, reope
     ("given", "said"),
     [
         ({"every": timedelta(0)}, "every="),
+        ({"bounds": Bounds(before=(NOW, "a"))}, "goes on by itself"),
         ({"kinds": "odd"}, "no kind"),
         ({"usr": "x"}, "no filter"),
     ],
@@ -356,6 +366,24 @@ def test_what_is_written_during_a_pass_is_new_after_it(dreamer, turns):
     assert one.status().new_rows == 3
 
 
+def test_what_came_and_what_changed_are_both_new(dreamer, turns):
+    """A rollback brings one memory back, and changes five."""
+    tagged = turns.tag("here")
+    gone, *others = [memory.id for memory in turns.list()]
+    turns.delete(gone)
+    for other in others:
+        turns.update(other, importance=0.9)
+    one = dreamer()
+    one.once(dry_run=True)
+    seen = turns.version
+    turns.rollback(tagged)
+    assert turns.log(limit=1)[0].version == seen + 1
+    assert one._news.since(seen) == 6
+    turns.upsert("turn a", key="k")
+    turns.upsert("turn b", key="k")
+    assert one._news.since(seen) == 8
+
+
 def test_a_batch_that_was_embedded_during_a_pass_is_new_after_it(turns, reopen, embedder, dreamer):
     """Its rows have times from before the pass, and a version after it."""
     inside, go = threading.Event(), threading.Event()
@@ -381,15 +409,100 @@ def test_a_batch_that_was_embedded_during_a_pass_is_new_after_it(turns, reopen, 
 def test_a_pass_that_ended_at_its_bounds_is_gone_on_with(dreamer, turns, clock):
     told = []
     one = dreamer(
-        told=told.append, triggers=Triggers(idle=10 * MINUTE), bounds=Bounds(clusters=1, rows=100)
+        told=told.append,
+        triggers=Triggers(idle=10 * MINUTE),
+        bounds=Bounds(max_clusters=1, max_rows=100),
     )
     for _ in range(8):
         clock.forward(minutes=11)
         look(one)
-    assert [r.clusters for r in told] == [1] * 4
-    assert [bool(r.cut) for r in told] == [True, True, True, False]
-    assert turns.count() == 2
+    assert [r.clusters for r in told] == [1] * 3
+    assert [bool(r.cut) for r in told] == [True, True, False]
+    assert turns.count() == 3
     assert not one.status().unfinished
+
+
+def test_passes_go_down_to_older_memories_while_bounds_cut_them(dreamer, empty, clock):
+    """Six old near-duplicates, all of one moment, lie below thirty newer memories."""
+    empty.add_many([" ".join(words) for words in permutations(("red", "tea", "hot"))])
+    empty.add_many([f"{word} {word[::-1]}" for word in WORDS])
+    told = []
+    one = dreamer(
+        empty,
+        options=ConsolidateOptions(min_similarity=0.99, min_size=6),
+        told=told.append,
+        triggers=Triggers(idle=MINUTE),
+        bounds=Bounds(max_rows=20),
+    )
+    for _ in range(9):
+        clock.forward(minutes=2)
+        look(one)
+    assert [(r.outcome, r.plan.selected, r.clusters) for r in told] == [
+        (DreamOutcome.NOTHING, 20, 0),
+        (DreamOutcome.CONSOLIDATED, 16, 1),
+    ]
+    assert (one.status().unfinished, one.status().new_rows) == (False, 0)
+    empty.add("the sky is grey")
+    clock.forward(minutes=2)
+    look(one)
+    assert told[-1].plan.selected == 20
+    assert not one.status().unfinished, "what is below was looked at before"
+
+
+def test_each_memory_of_one_moment_is_considered_once_on_the_way_down(dreamer, empty, clock):
+    empty.add_many([{"content": word, "id": f"id {n:02}"} for n, word in enumerate(WORDS)])
+    asked = []
+    one = dreamer(
+        empty,
+        options=ConsolidateOptions(by="window", max_size=7),
+        transform=lambda members: asked.append([m.id for m in members]),
+        triggers=Triggers(idle=MINUTE),
+        bounds=Bounds(max_rows=7),
+    )
+    for _ in range(9):
+        clock.forward(minutes=2)
+        look(one)
+    assert asked == [
+        [f"id {n:02}" for n in range(start, min(start + 7, 30))] for start in range(0, 30, 7)
+    ]
+
+
+def test_new_memories_and_older_ones_take_turns(dreamer, empty, clock):
+    empty.add_many([{"content": word, "id": f"old {n:02}"} for n, word in enumerate(WORDS)])
+    asked = []
+    one = dreamer(
+        empty,
+        options=ConsolidateOptions(by="window", max_size=20),
+        transform=lambda members: asked.append(members[-1].id),
+        bounds=Bounds(max_rows=10),
+    )
+    for number in range(4):
+        one.once()
+        clock.forward(days=2)
+        empty.add_many([{"content": f"{number}{n}", "id": f"new {number}{n}"} for n in range(2)])
+    assert asked == ["old 09", "old 19", "old 05", "new 01", "new 11", "old 29"]
+    assert not one.status().unfinished
+    assert one.status().new_rows == 4
+
+
+def test_a_gap_that_bounds_left_between_two_passes_is_looked_at(dreamer, empty, clock):
+    """More memories come at once than a pass considers."""
+    empty.add_many([{"content": word, "id": f"old {n}"} for n, word in enumerate(WORDS[:4])])
+    asked = []
+    one = dreamer(
+        empty,
+        options=ConsolidateOptions(by="window"),
+        transform=lambda members: asked.append(members[-1].id),
+        triggers=Triggers(idle=MINUTE),
+        bounds=Bounds(max_rows=5),
+    )
+    one.once()
+    clock.forward(days=2)
+    empty.add_many([{"content": word, "id": f"new {n}"} for n, word in enumerate(WORDS[4:13])])
+    for _ in range(9):
+        clock.forward(minutes=2)
+        look(one)
+    assert asked == ["old 3", "new 4", "new 8", "old 3"]
 
 
 def test_a_bounded_pass_that_changes_nothing_is_not_made_again(dreamer, clock):
@@ -398,12 +511,15 @@ def test_a_bounded_pass_that_changes_nothing_is_not_made_again(dreamer, clock):
         told=told.append,
         transform=lambda members: None,
         triggers=Triggers(idle=MINUTE),
-        bounds=Bounds(rows=4),
+        bounds=Bounds(max_rows=4),
     )
-    for _ in range(3):
+    for _ in range(5):
         clock.forward(minutes=2)
         look(one)
-    assert [r.outcome for r in told] == [DreamOutcome.NOTHING]
+    assert [(r.outcome, r.plan.selected) for r in told] == [
+        (DreamOutcome.NOTHING, 4),
+        (DreamOutcome.NOTHING, 2),
+    ]
     assert not one.status().unfinished
 
 
@@ -512,6 +628,26 @@ def test_stop_ends_a_pass_that_was_asked_for_too(dreamer, turns):
     thread.join(10)
     assert found[0].outcome is DreamOutcome.STOPPED
     assert one.once().outcome is DreamOutcome.CONSOLIDATED
+
+
+def test_stop_ends_every_pass_that_was_asked_for(dreamer, reopen, turns):
+    """One waits for the other's place, and both were asked of one dreamer."""
+    inside = threading.Event()
+
+    def slow(members):
+        inside.set()
+        time.sleep(0.2)
+        return members[0].content
+
+    one = dreamer(transform=slow, execution=Execution(timeout=9.0))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(one.once()))
+    thread.start()
+    assert inside.wait(10)
+    assert one.once().outcome is DreamOutcome.BUSY
+    one.stop()
+    thread.join(10)
+    assert [r.outcome for r in found] == [DreamOutcome.STOPPED]
 
 
 def test_two_dreamers_in_one_process_make_each_pass_once(dreamer, turns, reopen):

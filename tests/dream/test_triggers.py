@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_memory import InvalidInputError, Triggers
-from lance_memory.dream.triggers import Facts, backoff, due, next_time
+from lance_memory.dream.triggers import Moment, backoff, due, next_time
 
 NOON = datetime(2025, 3, 5, 12, tzinfo=UTC)  # a Wednesday
 ALL = Triggers(idle=timedelta(minutes=10), new_rows=200, cron="0 3 * * *")
@@ -17,8 +17,8 @@ def minutes(number):
     return timedelta(minutes=number)
 
 
-def facts(**given):
-    return Facts(**{"now": NOON, "since": NOON - minutes(1), "new_rows": 1, **given})
+def moment(**given):
+    return Moment(**{"now": NOON, "since": NOON - minutes(1), "new_rows": 1, **given})
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def facts(**given):
     ],
 )
 def test_any_trigger_that_holds_makes_a_pass_due(given, reason):
-    assert due(ALL, facts(**given)) == reason
+    assert due(ALL, moment(**given)) == reason
 
 
 def test_nothing_is_due_where_nothing_is_new():
     quiet = {"last_write": NOON - minutes(99), "since": NOON - minutes(9_999), "new_rows": 0}
-    assert due(ALL, facts(**quiet)) is None
-    assert due(ALL, facts(**quiet, unfinished=True)) == "idle 10m"
+    assert due(ALL, moment(**quiet)) is None
+    assert due(ALL, moment(**quiet, unfinished=True)) == "idle 10m"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_nothing_is_due_where_nothing_is_new():
     ],
 )
 def test_only_triggers_that_were_given_hold(triggers, reason):
-    known = facts(last_write=NOON - timedelta(days=9), new_rows=4)
+    known = moment(last_write=NOON - timedelta(days=9), new_rows=4)
     assert due(triggers, known) == reason
 
 
@@ -66,9 +66,9 @@ def test_only_triggers_that_were_given_hold(triggers, reason):
     ("given", "said"),
     [
         ({}, "no trigger is given"),
-        ({"idle": timedelta(0)}, "not longer than nothing"),
-        ({"new_rows": 0}, "it takes 1 to 1000000000"),
-        ({"new_rows": 10**10}, "it takes 1 to 1000000000"),
+        ({"idle": timedelta(0)}, "idle=0:00:00; it takes a positive timedelta"),
+        ({"new_rows": 0}, "it takes a whole number within 1..1000000000"),
+        ({"new_rows": 10**10}, "it takes a whole number within 1..1000000000"),
         ({"cron": "0 3 * *"}, "it has 4 fields, not 5"),
         ({"cron": "61 3 * * *"}, "is no cron expression"),
         ({"cron": "0 3 * * 8"}, "'8' is no day of the week"),

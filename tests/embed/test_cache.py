@@ -96,7 +96,7 @@ def test_a_wrong_vector_is_an_error_and_is_not_remembered() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, True])
 def test_a_cache_needs_a_positive_capacity(capacity: int) -> None:
-    with pytest.raises(InvalidInputError, match="capacity must be"):
+    with pytest.raises(InvalidInputError, match="it takes a whole number from 1 on"):
         CachedEmbedder(Counting(), capacity=capacity)
 
 

@@ -58,13 +58,13 @@ def test_another_dimension_than_promised_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", None])
 def test_a_function_embedder_needs_a_name(name: Any) -> None:
-    with pytest.raises(InvalidInputError, match="name must be"):
+    with pytest.raises(InvalidInputError, match="it takes a text that is not blank"):
         FunctionEmbedder(lengths, name=name, dimension=3)
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 3.0, True, None])
 def test_a_function_embedder_needs_a_positive_dimension(dimension: Any) -> None:
-    with pytest.raises(InvalidInputError, match="dimension must be"):
+    with pytest.raises(InvalidInputError, match="it takes a whole number from 1 on"):
         FunctionEmbedder(lengths, name="lengths", dimension=dimension)
 
 

@@ -88,7 +88,7 @@ def test_no_rows_have_no_codes():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"partitions": 0}, "are 1 or more"),
+        ({"partitions": 0}, "partitions=0; it takes a whole number from 1 on"),
     ],
 )
 def test_a_spec_that_makes_no_sense_is_refused(wrong, message):

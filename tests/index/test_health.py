@@ -109,7 +109,7 @@ def test_fewer_rows_than_neighbours_are_no_loss(filled):
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"sample": 0}])
 def test_a_probe_of_nothing_is_refused(wrong, filled):
-    with pytest.raises(InvalidInputError, match="both are 1 or more"):
+    with pytest.raises(InvalidInputError, match="it takes a whole number from 1 on"):
         filled(clustered(5)).index_recall(**wrong)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from index_kit import clustered
 
 from lance_memory import InvalidInputError
-from lance_memory.index import IvfPqSpec, near, pick, self_join, top_k, topk
+from lance_memory.index import IvfPqSpec, TopK, near, pick, topk
 from lance_memory.record.unit import unit
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -18,6 +18,24 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 def cosines(queries, rows):
     q, r = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, rows))
     return q.astype(float) @ r.astype(float).T
+
+
+def top_k(queries, rows, k, **options):
+    """The best of all rows, seen at once."""
+    search = TopK(queries, k, **options)
+    search.see(np.arange(len(rows)), rows)
+    return search.found()
+
+
+def listed(graph, k):
+    """Cosines and numbers of each row's neighbours, [n, k]; -inf and -1 where there is none."""
+    lengths = np.diff(graph.offsets)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(owner)) - np.repeat(graph.offsets[:-1], lengths)
+    similarity = np.full((len(lengths), k), -np.inf, np.float32)
+    index = np.full((len(lengths), k), -1)
+    similarity[owner, place], index[owner, place] = graph.similarity, graph.index
+    return similarity, index
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -47,7 +65,10 @@ def test_top_k_is_the_head_of_the_sorted_cosines(m, n, k, seed, coarse):
     if coarse:
         queries, rows = (np.round(x) + np.float32(0.25) for x in (queries, rows))
     similarity, index = top_k(queries, rows, k, device="cpu")
-    assert similarity.shape == index.shape == (m, min(k, n))
+    assert similarity.shape == index.shape == (m, k)
+    assert (index[:, n:] == -1).all()
+    assert np.isneginf(similarity[:, n:]).all()
+    similarity, index = similarity[:, :n], index[:, :n]
     scores = cosines(queries, rows)
     assert np.allclose(similarity, -np.sort(-scores, axis=1)[:, :k], atol=1e-5)
     assert np.allclose(np.take_along_axis(scores, index, axis=1), similarity, atol=1e-5)
@@ -149,9 +170,9 @@ def test_a_query_or_a_row_without_a_direction_has_no_neighbours():
     similarity, index = top_k(rows, rows, 3)
     assert index.tolist() == [[0, 2, -1], [-1, -1, -1], [2, 0, -1]]
     assert np.isneginf(similarity[1]).all()
-    assert self_join(rows, 2, floor=-1).index.tolist() == [[2, -1], [-1, -1], [0, -1]]
     blocks = np.array([0, 1, 1])
-    assert self_join(rows, 2, floor=-1, blocks=blocks).index.tolist()[1] == [-1, -1]
+    for graph in (near(rows, 2, floor=-1), near(rows, 2, floor=-1, blocks=blocks)):
+        assert listed(graph, 2)[1].tolist() == [[2, -1], [-1, -1], [0, -1]]
 
 
 def test_all_at_once_is_one_by_one():
@@ -164,14 +185,14 @@ def test_all_at_once_is_one_by_one():
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_row_is_not_its_own_neighbour_and_the_floor_holds(device):
     rows = clustered(2_000, seed=5)
-    found = self_join(rows, 5, floor=0.8, device=device)
+    similarity, index = listed(near(rows, 5, floor=0.8, device=device), 5)
     scores = cosines(rows, rows)
     np.fill_diagonal(scores, -1)
     expected = -np.sort(-scores, axis=1)[:, :5]
     expected[expected < 0.8] = -np.inf
-    assert np.allclose(found.similarity, expected, atol=1e-5)
-    assert np.array_equal(found.index == -1, np.isneginf(found.similarity))
-    assert not (found.index == np.arange(2_000)[:, None]).any()
+    assert np.allclose(similarity, expected, atol=1e-5)
+    assert np.array_equal(index == -1, np.isneginf(similarity))
+    assert not (index == np.arange(2_000)[:, None]).any()
 
 
 def neighbours_of(graph, row):
@@ -217,12 +238,9 @@ def test_a_graph_that_is_told_to_stop_has_what_it_found_by_then():
 
 def test_equal_rows_are_each_others_neighbours():
     rows = np.repeat(clustered(3, seed=6), 4, axis=0)
-    found = self_join(rows, 3, floor=0.999)
-    groups = [sorted([i, *line]) for i, line in enumerate(found.index.tolist())]
+    similarity, index = listed(near(rows, 3, floor=0.999), 3)
+    groups = [sorted([i, *line]) for i, line in enumerate(index.tolist())]
     assert groups == [[0, 1, 2, 3]] * 4 + [[4, 5, 6, 7]] * 4 + [[8, 9, 10, 11]] * 4
-    pairs, similarity = found.pairs()
-    assert len(pairs) == 3 * 6
-    assert (pairs[:, 0] < pairs[:, 1]).all()
     assert np.allclose(similarity, 1, atol=1e-5)
 
 
@@ -230,30 +248,32 @@ def test_blocks_of_near_rows_find_what_all_rows_find():
     rows = clustered(4_000, seed=7)
     trainer = pick("torch:cpu").trainer
     blocks, _ = trainer.encode(trainer.train(rows, IvfPqSpec(partitions=24, sub_vectors=1)), rows)
-    whole = self_join(rows, 10, floor=0.5)
-    blocked = self_join(rows, 10, floor=0.5, blocks=blocks)
-    wanted = [set(line) - {-1} for line in whole.index.tolist()]
+    whole = near(rows, 10, floor=0.5)
+    blocked = near(rows, 10, floor=0.5, blocks=blocks)
+    wanted = [set(neighbours_of(whole, row)) for row in range(4_000)]
     shares = [
-        len(w & set(b)) / len(w) for w, b in zip(wanted, blocked.index.tolist(), strict=True) if w
+        len(some & neighbours_of(blocked, row).keys()) / len(some)
+        for row, some in enumerate(wanted)
+        if some
     ]
     assert np.mean(shares) >= 0.95
 
 
 def test_few_rows_have_few_neighbours():
-    assert self_join(np.empty((0, 4), np.float32), 3, floor=0).index.shape == (0, 3)
-    alone = self_join(np.ones((1, 4), np.float32), 3, floor=0)
-    assert alone.index.tolist() == [[-1, -1, -1]]
-    assert alone.pairs()[0].shape == (0, 2)
+    nothing = near(np.empty((0, 4), np.float32), 3, floor=0)
+    assert (nothing.offsets.tolist(), nothing.full.tolist()) == ([0], [])
+    alone = near(np.ones((1, 4), np.float32), 3, floor=0)
+    assert (alone.offsets.tolist(), alone.full.tolist()) == ([0, 0], [False])
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda r: top_k(r, r, 0),
-        lambda r: top_k(r, r[:, :3], 1),
         lambda r: top_k(r[0], r, 1),
-        lambda r: self_join(r, 0, floor=0),
-        lambda r: self_join(r, 1, floor=0, blocks=np.zeros(2, int)),
+        lambda r: near(r, 0, floor=0),
+        lambda r: near(r[0], 1, floor=0),
+        lambda r: near(r, 1, floor=0, blocks=np.zeros(2, int)),
         lambda r: top_k(r, r, 1, device="tpu"),
     ],
 )

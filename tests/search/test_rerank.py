@@ -134,7 +134,7 @@ def test_late_interaction_prefers_what_matches_token_by_token(tmp_path):
 def test_late_interaction_says_what_it_needs(embedder):
     with pytest.raises(InvalidInputError, match="token_vectors"):
         LateInteraction(embedder)
-    with pytest.raises(InvalidInputError, match="negative"):
+    with pytest.raises(InvalidInputError, match="weight=-1; it takes a number from 0 on"):
         LateInteraction(MiniLM(), weight=-1)
 
 

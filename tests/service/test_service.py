@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service_kit import Server, answering, drips, hangs_up, running, says
+from service_kit import Server, answering, drips, hangs_up, running, says, sleeps
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.service import JsonService, Retry, ServiceError
@@ -44,6 +44,16 @@ def test_an_answer_that_trickles_in_ends_at_the_limit(server: Server) -> None:
     assert service(server, limit=0.5).post([1]) == {"got": [1]}
 
 
+@pytest.mark.parametrize("slow", [sleeps, drips])
+def test_what_took_as_long_as_the_limit_is_not_asked_for_again(server: Server, slow: Any) -> None:
+    server.plan = [slow]
+    with pytest.raises(ServiceError, match=r"did not answer .* at try 1 of 4"):
+        service(server, timeout=0.1, limit=0.1, retry=Retry(first_wait=0)).post({})
+    assert len(server.requests) == 1
+    server.plan = [hangs_up]
+    assert service(server, limit=0.5, retry=Retry(first_wait=0)).post([1]) == {"got": [1]}
+
+
 def test_without_a_limit_a_sign_of_life_is_enough(server: Server) -> None:
     server.plan = [drips]
     started = time.monotonic()
@@ -63,7 +73,7 @@ def test_a_copy_in_another_process_asks_as_the_original(server: Server) -> None:
 
 @pytest.mark.parametrize("options", [{"attempts": 0}, {"first_wait": -1}, {"longest_wait": -1}])
 def test_a_retry_without_sense_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="must be"):
+    with pytest.raises(InvalidInputError, match="it takes"):
         Retry(**options)
 
 

@@ -126,7 +126,7 @@ def test_many_copies_of_one_text_cluster_in_bounded_memory(tmp_path):
     """n copies have n² pairs; 20,000 once took 5 GB."""
     import tracemalloc
 
-    from lance_memory.curate.cluster import near_duplicates
+    from lance_memory.curate.cluster.groups import near_duplicates
 
     vectors = np.ones((6_000, 8), dtype=np.float32) / np.float32(np.sqrt(8))
     tracemalloc.start()

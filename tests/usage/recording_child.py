@@ -16,7 +16,7 @@ EMBEDDER = FunctionEmbedder(lambda texts: np.ones((len(texts), 16)), name="words
 
 
 def opened(path, **options):
-    recording = QueryRecording(**{"seconds": 600.0, "redact": str, **options})
+    recording = QueryRecording(**{"seconds": 600.0, "redact": None, **options})
     return MemoryStore.open(path, embedder=EMBEDDER, record_queries=recording)
 
 

@@ -17,10 +17,13 @@ from lance_memory import (
     InvalidInputError,
     QueryRecording,
     RecordedQuery,
-    RecordingStatus,
+    Redacted,
     Scope,
+    StandardRedactor,
     StorageError,
 )
+from lance_memory.storage import Table
+from lance_memory.usage import QueryLog, RecordingStatus
 
 CHILD = str(Path(__file__).with_name("recording_child.py"))
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA2bC4"
@@ -37,6 +40,16 @@ def until(condition, seconds=10.0):
         time.sleep(0.005)
 
 
+class By:
+    """A redactor that is a function of the text."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def redact(self, text):
+        return Redacted(text=self._function(text))
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "store"
@@ -47,7 +60,7 @@ def recorded(path, reopen):
     """A store that records; what is said to it is kept as it is."""
 
     def open_store(**options):
-        recording = QueryRecording(**{"redact": str, "seconds": 600.0, **options})
+        recording = QueryRecording(**{"redact": None, "seconds": 600.0, **options})
         return reopen(path, record_queries=recording)
 
     return open_store
@@ -143,6 +156,19 @@ def test_a_scoped_handle_records_and_sees_its_scope(store):
     assert asked(store, user="bob") == ["pears and plums"]
 
 
+def test_a_handle_gives_out_no_way_to_the_queries_of_other_scopes(store):
+    """It flushes and ends the recording of all, and tells how many there were."""
+    store.scoped(user="ann").search("kettle", mode="text")
+    log = store.scoped(user="bob").query_log
+    assert {name for name in dir(log) if not name.startswith("_")} == {"close", "flush", "status"}
+    assert log.status == RecordingStatus(pending=1)
+    log.flush()
+    assert log.status == store.query_log.status == RecordingStatus(written=1)
+    log.close()
+    store.search("pears", mode="text")
+    assert asked(store) == ["kettle"]
+
+
 def test_a_branch_records_under_its_name(store):
     store.branch("side").search("kettle")
     assert [query.branch for query in store.queries()] == ["side"]
@@ -191,7 +217,10 @@ def test_a_filter_that_makes_no_sense_is_refused(store, where, message):
         ({"batch": True}, "batch=True"),
         ({"seconds": 0}, "seconds=0"),
         ({"seconds": float("nan")}, "seconds=nan"),
-        ({"redact": "yes"}, "redact='yes'"),
+        ({"redact": "yes"}, "redact='yes'; it takes a Redactor"),
+        ({"redact": str}, "None: nothing is removed"),
+        ({"redact": lambda text: text}, "it takes a Redactor"),
+        ({"redact": StandardRedactor}, "such as StandardRedactor\\(\\)"),
     ],
 )
 def test_a_recording_that_makes_no_sense_is_refused(wrong, message):
@@ -233,7 +262,7 @@ def test_a_search_does_not_wait_until_it_is_recorded(recorded):
         assert allowed.wait(30)
         return text
 
-    store = recorded(batch=2, redact=slow)
+    store = recorded(batch=2, redact=By(slow))
     try:
         for n in range(40):
             store.search(f"question {n}", mode="text")
@@ -249,7 +278,7 @@ def test_a_search_does_not_wait_until_it_is_recorded(recorded):
 
 def test_a_recorder_that_ends_in_its_own_writer_does_not_hang(recorded):
     """As when garbage is collected there; here the redactor stands in for the collector."""
-    store = recorded(batch=1, redact=lambda text: store.query_log.close() or text)
+    store = recorded(batch=1, redact=By(lambda text: store.query_log.close() or text))
     store.search("once", mode="text")
     until(lambda: store.query_log.status.written == 1)
     assert asked(store) == ["once"]
@@ -321,8 +350,25 @@ def test_secrets_and_addresses_are_in_no_file(path, reopen):
     assert files_with(path, "joe.bloggs") == []
 
 
+def test_a_redactor_of_some_kinds_leaves_the_others(recorded):
+    store = recorded(redact=StandardRedactor(kinds=["email"]))
+    store.search("joe.bloggs@example.com, password: hunter2", mode="text")
+    assert asked(store) == ["[email], password: hunter2"]
+
+
+def test_without_a_redactor_all_is_kept(recorded):
+    store = recorded(redact=None)
+    store.search("joe.bloggs@example.com, password: hunter2", mode="text")
+    assert asked(store) == ["joe.bloggs@example.com, password: hunter2"]
+
+
+def test_recordings_are_equal_by_their_options():
+    assert QueryRecording() == QueryRecording(redact=QueryRecording().redact)
+    assert QueryRecording() != QueryRecording(redact=None)
+
+
 def test_the_caller_may_say_what_is_kept(recorded):
-    store = recorded(redact=lambda text: text.upper())
+    store = recorded(redact=By(lambda text: text.upper()))
     store.search("kettle", mode="text")
     assert asked(store) == ["KETTLE"]
 
@@ -336,7 +382,7 @@ def test_what_cannot_be_redacted_is_not_written(path, recorded, answer):
             return answer
         return text
 
-    store = recorded(redact=fussy)
+    store = recorded(redact=By(fussy))
     store.search("a secret thing", mode="text")
     store.search("a plain thing", mode="text")
     assert asked(store) == ["a plain thing"]
@@ -429,8 +475,8 @@ def test_what_is_not_written_yet_is_forgotten_too(store, path):
     assert files_with(path, "just now") == []
 
 
-def test_what_answered_memories_is_told_for_probes(talked):
-    log = talked.query_log
+def test_what_answered_memories_is_told_for_probes(talked, path):
+    log = QueryLog.of(Table.open(str(path)))
     assert list(log.answered(["kettle"], within=Scope())) == [
         ("kettle of ann", ("kettle",)),
         ("kettle of nobody", ("kettle",)),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lance_memory import QueryRecording, RecordingStatus, Scope, Usage
+from lance_memory import QueryRecording, Scope, Usage
+from lance_memory.usage import RecordingStatus
 
 
 @pytest.fixture
 def store(tmp_path, reopen):
-    recording = QueryRecording(redact=str, seconds=600)
+    recording = QueryRecording(redact=None, seconds=600)
     store = reopen(tmp_path / "store", record_queries=recording)
     store.add_many(
         [
@@ -54,13 +55,13 @@ def test_recalls_and_ranks_are_counted(store, clock):
         memories=found.memories,
         recording=RecordingStatus(written=3),
     )
-    assert (found.never, found.hit_rate) == (["kettle"], pytest.approx(2 / 3))
+    assert (found.never_recalled, found.hit_rate) == (["kettle"], pytest.approx(2 / 3))
 
 
 def test_without_queries_nothing_is_known(store):
     found = store.usage()
     assert (found.queries, found.hit_rate, found.mean_hits, found.since) == (0, None, 0.0, None)
-    assert found.never == ["kettle", "pear", "plum"]
+    assert found.never_recalled == ["kettle", "pear", "plum"]
     assert found.memories.schema.names == [
         "id", "recalls", "last_recalled", "best_rank", "mean_rank", "mean_score",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lance_memory.curate.export.corrections import EDGE_COLUMNS, corrections
 from lance_memory.curate.export.draft import Draft, chats, pairs, plain
-from lance_memory.curate.export.frame import read
+from lance_memory.curate.export.frame import Frame, read
 from lance_memory.curate.export.options import ExportFormat, ExportOptions
 from lance_memory.curate.export.split import is_validation
 from lance_memory.record.filters import Filter, any_of
@@ -67,10 +67,7 @@ class Candidates:
             levels=options.levels(),
             alive_at=source.moment if self._pairs else None,
         )
-        self._validation = [
-            is_validation(identity, share=options.validation, seed=options.seed)
-            for identity in self.frame.identities()
-        ]
+        self._validation = _sides(self.frame, options)
         self._corrected = (
             corrections(self.frame, source.snapshot.scan(self.predicate, columns=EDGE_COLUMNS))
             if self._pairs
@@ -112,6 +109,16 @@ class Candidates:
             return LOW_QUALITY
         sides = {self._validation[turn.group] for turn in draft.turns}
         return ADMITTED if len(sides) == 1 else ACROSS_SIDES
+
+
+def _sides(frame: Frame, options: ExportOptions) -> list[bool]:
+    """Of each group, whether it is for validation."""
+    if not options.validation:
+        return [False] * frame.group_count
+    return [
+        is_validation(identity, share=options.validation, seed=options.seed)
+        for identity in frame.identities()
+    ]
 
 
 def _predicate(source: Source, *, also_hidden: bool) -> str | None:

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.curate.export.evaluation import Evaluation
-from lance_memory.record.unit import unit
+from lance_memory.curate.facts import CJK
+from lance_memory.record.unit import SLACK, unit
 
 __all__ = ["Match", "Screen", "words"]
 
 _SHORTEST = 8
 """Fewer words in a row say too little: GPT-3's least n (Brown et al. 2020, appendix C)."""
 
-_CJK = r"\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
-_SLACK = 1e-6  # equal texts give 0.9999999 as often as 1
+_WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +113,7 @@ class Screen:
         cosines = unit(rows.astype(np.float32, copy=False)) @ self._vectors.T
         place = int(np.argmax(np.nan_to_num(cosines, nan=-2.0)))
         best = float(cosines.flat[place])
-        if best < floor - _SLACK:
+        if best < floor - SLACK:
             return None
         number = self._numbers[place % len(self._numbers)]
         return Match(by="cosine", evaluation=number, found=f"{best:.4f}")

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_memory.curate.cluster.select import select
 from lance_memory.curate.export.draft import Draft
 from lance_memory.curate.export.frame import Frame, Turn
 from lance_memory.curate.options import ClusterMethod, ConsolidateOptions
-from lance_memory.curate.select import select
 from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.storage import Snapshot
 
-__all__ = ["Labels", "Leaks", "Survivors", "near_duplicates", "same_text"]
+__all__ = ["Labels", "Leaks", "Survivors", "near_or_same", "same_text"]
 
 Labels: TypeAlias = NDArray[np.intp]
 """A number for each row of the frame [n], equal where the rows count as one."""
@@ -32,7 +32,7 @@ def same_text(frame: Frame, *, across: Sequence[str]) -> Labels:
     return frame.codes("content_hash", *(level for level in SCOPE_LEVELS if level not in across))
 
 
-def near_duplicates(
+def near_or_same(
     snapshot: Snapshot,
     predicate: str | None,
     frame: Frame,

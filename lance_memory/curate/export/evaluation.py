@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import real, several, whole
 
 __all__ = ["Evaluation"]
 
@@ -37,18 +38,16 @@ class Evaluation:
     similarity: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.texts, str) or not all(isinstance(text, str) for text in self.texts):
-            raise InvalidInputError("texts of an evaluation set is a list of texts")
-        if not any(text.strip() for text in self.texts):
-            raise InvalidInputError("the evaluation set has no text that is not blank")
+        if not any(text.strip() for text in several("texts", self.texts)):
+            raise InvalidInputError(
+                "texts has no text that is not blank; an evaluation set needs one"
+            )
         if self.ngram is None and self.similarity is None:
             raise InvalidInputError("give the evaluation set ngram, similarity or both")
-        if self.ngram is not None and self.ngram < 1:
-            raise InvalidInputError(f"ngram={self.ngram}; words in a row are 1 or more")
-        if self.similarity is not None and not -1.0 <= self.similarity <= 1.0:
-            raise InvalidInputError(
-                f"similarity={self.similarity} is no cosine; it lies within -1..1"
-            )
+        if self.ngram is not None:
+            whole("ngram", self.ngram, least=1)
+        if self.similarity is not None:
+            real("similarity", self.similarity, least=-1, most=1)
 
     @classmethod
     def read(

@@ -18,6 +18,7 @@ from lance_memory.curate.export.manifest import ExportedFile
 from lance_memory.curate.export.options import ExportFileType
 from lance_memory.curate.export.target import Target
 from lance_memory.errors import StorageError
+from lance_memory.files import write_whole
 
 __all__ = ["Stage", "staged"]
 
@@ -159,7 +160,7 @@ class Stage:
             return
         with _saving(self._target):
             name, place = self._target.manifest, self._target.directory
-            (self._directory / name).write_text(manifest, encoding="utf-8")
+            write_whole(self._directory / name, manifest)
             place.mkdir(parents=True, exist_ok=True)
             for old in (name, *self._target.outdated):
                 (place / old).unlink(missing_ok=True)

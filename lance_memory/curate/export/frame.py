@@ -25,6 +25,7 @@ _COLUMNS = (
     *("id", "content_hash", "key", *SCOPE_LEVELS, "role", "actor", "quality", "seq", "state"),
     *("event_at", "created_at", "expires_at"),
 )
+_ADDRESS = "_rowaddr"
 _BLOCK = 8_192
 _DIGITS = 6  # of a float32, after the point
 
@@ -62,15 +63,18 @@ _FIELDS = [name for name in Turn.__slots__ if name != "place"]
 class Frame:
     """Rows sorted by their group's first time, then group, time, `seq` and id."""
 
-    def __init__(
-        self, rows: pl.DataFrame, addresses: NDArray[np.uint64], levels: Sequence[str]
-    ) -> None:
+    def __init__(self, rows: pl.DataFrame, levels: Sequence[str]) -> None:
         self._rows = rows
-        self._addresses = addresses
+        self._addresses = rows[_ADDRESS].to_numpy()
         self._levels = levels
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are."""
+        return int(self._rows["group"].n_unique())
 
     def places(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """Where each of these ids stands; -1 for one that does not."""
@@ -128,7 +132,7 @@ def read(
     """
     import polars as pl
 
-    found = pl.DataFrame(pl.from_arrow(snapshot.scan(predicate, columns=_COLUMNS)))
+    found = pl.DataFrame(pl.from_arrow(snapshot.scan(predicate, columns=[*_COLUMNS, _ADDRESS])))
     if alive_at is not None:
         found = found.filter(pl.col("expires_at").is_null() | (pl.col("expires_at") > alive_at))
     group = [*levels, "alone"]
@@ -143,17 +147,7 @@ def read(
         .sort("first", *group, "at", "seq", "id", nulls_last=True)
         .with_columns(pl.struct(group).rle_id().alias("group"))
     )
-    return Frame(rows, _addresses(snapshot, rows), levels)
-
-
-def _addresses(snapshot: Snapshot, rows: pl.DataFrame) -> NDArray[np.uint64]:
-    import polars as pl
-
-    located = snapshot.locate(rows["id"].to_list())
-    found = pl.DataFrame({"id": located.rows["id"].to_pylist(), "address": located.addresses})
-    found = found.cast({"id": pl.String, "address": pl.UInt64})
-    ordered = rows.select("id").join(found, on="id", how="left", maintain_order="left")
-    return ordered["address"].to_numpy()
+    return Frame(rows, levels)
 
 
 def _whole(column: pl.Series) -> NDArray[np.intp]:

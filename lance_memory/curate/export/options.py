@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lance_memory.curate.export.evaluation import Evaluation
-from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import flag, instance, one_of, real, several, whole
 from lance_memory.record.memory import SCOPE_LEVELS
 
 __all__ = ["ExportFileType", "ExportFormat", "ExportOptions"]
@@ -66,26 +66,21 @@ class ExportOptions:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("format", self.format, tuple(ExportFormat))
+        one_of("format", self.format, ExportFormat)
         if self.file_type is not None:
-            _one_of("file_type", self.file_type, tuple(ExportFileType))
-        _one_of("group_by", self.group_by, SCOPE_LEVELS)
-        for level in self.across:
-            _one_of("across", level, SCOPE_LEVELS)
-        if self.min_similarity is not None and not -1.0 <= self.min_similarity <= 1.0:
-            raise InvalidInputError(
-                f"min_similarity={self.min_similarity} is no cosine; it lies within -1..1"
-            )
-        if not 0.0 <= self.validation < 1.0:
-            raise InvalidInputError(
-                f"validation={self.validation}; it is a share, 0 or more and below 1"
-            )
-        if not 0.0 < self.margin <= 1.0:
-            raise InvalidInputError(f"margin={self.margin}; it is above 0, and 1 at most")
-        if self.max_turns is not None and self.max_turns < 2:
-            raise InvalidInputError(
-                f"max_turns={self.max_turns}; a conversation has a question and an answer, so 2"
-            )
+            one_of("file_type", self.file_type, ExportFileType)
+        one_of("group_by", self.group_by, SCOPE_LEVELS)
+        several("across", self.across, SCOPE_LEVELS)
+        if self.min_similarity is not None:
+            real("min_similarity", self.min_similarity, least=-1, most=1)
+        if self.evaluation is not None:
+            instance("evaluation", self.evaluation, Evaluation, "an Evaluation")
+        real("validation", self.validation, least=0, most=1, without=1)
+        whole("seed", self.seed)
+        real("margin", self.margin, least=0, most=1, without=0)
+        if self.max_turns is not None:
+            whole("max_turns", self.max_turns, least=2)
+        flag("overwrite", self.overwrite)
 
     def levels(self) -> tuple[str, ...]:
         """The scope levels that name a group: `group_by` and those above it."""
@@ -105,8 +100,3 @@ class ExportOptions:
             "max_turns": self.max_turns,
             "margin": self.margin,
         }
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidInputError(f"{name}={value!r}; there are: {', '.join(known)}")

@@ -24,7 +24,7 @@ from lance_memory.curate.export.duplicates import (
     Labels,
     Leaks,
     Survivors,
-    near_duplicates,
+    near_or_same,
     same_text,
 )
 from lance_memory.curate.export.example import example, schema
@@ -34,6 +34,7 @@ from lance_memory.curate.export.manifest import Contamination, ExportCounts, Exp
 from lance_memory.curate.export.options import ExportFormat, ExportOptions
 from lance_memory.curate.export.target import TRAIN, VALIDATION, Target
 from lance_memory.curate.export.texts import Chosen, Ready, read_texts
+from lance_memory.curate.transform.execute import Execution
 from lance_memory.curate.transform.protocol import Transform
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.filters import Filter
@@ -48,6 +49,7 @@ def export(
     options: ExportOptions,
     *,
     transform: Transform | None,
+    execution: Execution,
     dry_run: bool,
 ) -> ExportManifest:
     """Write the examples and their manifest; of a rehearsal, give the same manifest alone.
@@ -65,7 +67,7 @@ def export(
         )
     target = Target.of(path, options)
     with staged(target, schema(form), dry_run=dry_run) as stage:
-        manifest = _Run(source, options, transform).into(stage)
+        manifest = _Run(source, options, transform, execution).into(stage)
         stage.publish(manifest.to_json())
     return manifest
 
@@ -73,10 +75,17 @@ def export(
 class _Run:
     """One export on its way."""
 
-    def __init__(self, source: Source, options: ExportOptions, transform: Transform | None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        options: ExportOptions,
+        transform: Transform | None,
+        execution: Execution,
+    ) -> None:
         self._source = source
         self._options = options
         self._transform = transform
+        self._execution = execution
         self._candidates = Candidates(source, options)
         self._counts: Counter[str] = Counter()
         self._contaminations: list[Contamination] = []
@@ -91,6 +100,7 @@ class _Run:
             self._candidates.frame,
             self._chosen(),
             transform=self._transform,
+            execution=self._execution,
             screen=screen,
         ):
             self._add(ready, stage)
@@ -146,7 +156,7 @@ class _Run:
         if floor is None:
             return np.arange(len(frame))
         snapshot, predicate = self._source.snapshot, self._candidates.predicate
-        return near_duplicates(snapshot, predicate, frame, floor=floor, across=across)
+        return near_or_same(snapshot, predicate, frame, floor=floor, across=across)
 
     def _leaks(self, survivors: Survivors, labels: Labels) -> Leaks | None:
         """What training must not repeat, whatever the scope it is in; None: there is no split."""

@@ -55,11 +55,14 @@ def read_texts(
     chosen: Iterable[Chosen],
     *,
     transform: Transform | None,
+    execution: Execution,
     screen: Screen | None,
 ) -> Iterator[Ready]:
     """The drafts with their texts, in order."""
     for some in _some(chosen):
-        yield from _read(snapshot, frame, some, transform=transform, screen=screen)
+        yield from _read(
+            snapshot, frame, some, transform=transform, execution=execution, screen=screen
+        )
 
 
 def _some(chosen: Iterable[Chosen]) -> Iterator[list[Chosen]]:
@@ -81,6 +84,7 @@ def _read(
     some: Sequence[Chosen],
     *,
     transform: Transform | None,
+    execution: Execution,
     screen: Screen | None,
 ) -> Iterator[Ready]:
     places = list(dict.fromkeys(t.place for d, more in some for t in (*d.turns, *more)))
@@ -92,7 +96,11 @@ def _read(
     if with_vectors:
         present = zip(places, embeddings(rows), valid_vectors(rows), strict=True)
         vectors = {place: vector if valid else None for place, vector, valid in present}
-    merged = _merged(snapshot, frame, some, texts, transform) if transform else {}
+    merged = (
+        _merged(snapshot, frame, some, texts, transform=transform, execution=execution)
+        if transform
+        else {}
+    )
     for number, (draft, _) in enumerate(some):
         ready = merged.get(number) or Ready(
             draft=draft, texts=tuple(texts[t.place] for t in draft.turns)
@@ -119,7 +127,9 @@ def _merged(
     frame: Frame,
     some: Sequence[Chosen],
     texts: dict[int, str],
+    *,
     transform: Transform,
+    execution: Execution,
 ) -> dict[int, Ready]:
     """Position → what became of it, for the drafts that are to be merged with others."""
     several = {number: members for number, (_, members) in enumerate(some) if len(members) > 1}
@@ -129,7 +139,7 @@ def _merged(
     rows = frame.take(snapshot, places, snapshot.schema.names)
     memories = iter(to_memories(rows))
     clusters = [[next(memories) for _ in members] for members in several.values()]
-    answers = outcomes(clusters, transform, Execution(), stop=lambda: False)
+    answers = outcomes(clusters, transform, execution, stop=lambda: False)
     found = {}
     for (number, members), answer in zip(several.items(), answers, strict=True):
         draft = some[number][0]

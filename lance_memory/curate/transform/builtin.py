@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lance_memory.curate.cluster import unit
-from lance_memory.curate.facts import content_words, joined, salient, sentences
+from lance_memory.curate.facts import joined, said, sentences
 from lance_memory.curate.transform.protocol import Derived, Transform
 from lance_memory.record.memory import Memory
+from lance_memory.record.unit import unit
 
 __all__ = ["TRANSFORMS", "extractive", "latest", "merge_lines"]
 
@@ -32,13 +32,13 @@ def extractive(cluster: Sequence[Memory]) -> Derived:
     newest = _newest(cluster)
     others = [memory for memory in (_most_central(cluster), *cluster) if memory is not newest]
     kept = sentences(newest.content)
-    said = [_said(sentence) for sentence in kept]
+    known = [said(sentence) for sentence in kept]
     for memory in others:
         for sentence in sentences(memory.content):
-            words, negated = _said(sentence)
-            if not any(words <= known and negated is no for known, no in said):
+            words, negated = said(sentence)
+            if not any(words <= other and negated is no for other, no in known):
                 kept.append(sentence)
-                said.append((words, negated))
+                known.append((words, negated))
     return Derived(content=joined(kept))
 
 
@@ -120,16 +120,11 @@ def _plain(block: Sequence[str], *, counted: bool) -> str:
     return unicodedata.normalize("NFC", "\n".join(line.rstrip(_ENDS) for line in lines)).casefold()
 
 
-def _said(sentence: str) -> tuple[frozenset[str], bool]:
-    """The words and facts of a sentence, and whether it denies."""
-    facts = salient(sentence)
-    return (content_words(sentence) | facts) - {"not"}, "not" in facts
-
-
 def _most_central(cluster: Sequence[Memory]) -> Memory:
     """The member with the highest mean cosine to all; the newest where vectors are missing."""
     known = [memory for memory in cluster if memory.embedding is not None]
     if not known:
         return cluster[-1]
-    vectors = unit(np.stack([np.asarray(m.embedding, dtype=np.float32) for m in known]))
+    rows = np.stack([np.asarray(m.embedding, dtype=np.float32) for m in known])
+    vectors = unit(rows, without=0.0)
     return known[int(np.argmax(vectors @ vectors.sum(axis=0)))]

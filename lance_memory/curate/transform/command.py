@@ -17,6 +17,7 @@ from typing import Any, Self
 from lance_memory.curate.transform.program import Program
 from lance_memory.curate.transform.protocol import Answer, Derived
 from lance_memory.errors import InvalidInputError, TransformError
+from lance_memory.record.arguments import seconds, whole
 from lance_memory.record.memory import SCOPE_LEVELS, Memory
 
 __all__ = ["CommandTransform"]
@@ -76,12 +77,8 @@ class CommandTransform:
         timeout: float | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        if type(batch_size) is not int or batch_size < 1:
-            raise InvalidInputError(f"batch_size={batch_size!r}; it takes a whole number from 1 on")
-        if timeout is not None and not 0 < timeout <= threading.TIMEOUT_MAX:
-            raise InvalidInputError(f"timeout={timeout!r}; it takes seconds above 0, or None")
-        self.batch_size = batch_size
-        self._timeout = timeout
+        self.batch_size = whole("batch_size", batch_size, least=1)
+        self._timeout = None if timeout is None else seconds("timeout", timeout)
         self._env = {**os.environ, **(env or {})}
         self._command = _parted(command, self._env.get("PATH"))
         self._numbers = itertools.count(1)

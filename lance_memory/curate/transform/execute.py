@@ -15,28 +15,20 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeAlias
 
 from lance_memory.curate.transform.daemon import DaemonThreads
 from lance_memory.curate.transform.protocol import BatchTransform, Transform
 from lance_memory.curate.transform.verdict import Outcome, Verdict, raised, verdicts
-from lance_memory.errors import InvalidInputError
+from lance_memory.record.arguments import instance, real, seconds, whole
 from lance_memory.record.memory import Memory
 
-__all__ = ["Execution", "OnFailure", "Outcome", "outcomes"]
+__all__ = ["Execution", "Outcome", "outcomes"]
 
 _AHEAD = 4  # batches under way for each worker, so that a slow one does not hold up the others
 _LONGEST_WAIT = 30.0
 _LOOK = 0.05  # seconds between two looks at `stop`
-
-
-class OnFailure(StrEnum):
-    """What a cluster whose transform fails does to the pass."""
-
-    BEST_EFFORT = "best_effort"
-    ALL_OR_NOTHING = "all_or_nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +45,10 @@ class Execution:
         timeout: seconds for one call (of a whole batch, for a transform that takes batches),
             from the moment it is handed over. The call is then abandoned, not ended: nothing
             can end a thread.
-        retries: further tries after an exception or a timeout; an answer that is empty or
-            malformed is not asked for again.
+        retries: further tries after an exception or a timeout. A transform that gives what is no
+            memory is not asked again; one that raises then, as LLMTransform does, is.
         first_wait: seconds before the first retry; each later wait is twice as long, at most
             30 s.
-        on_failure: "best_effort" leaves the failed clusters alone; "all_or_nothing" ends the pass.
     """
 
     workers: int = 1
@@ -65,23 +56,15 @@ class Execution:
     timeout: float | None = None
     retries: int = 0
     first_wait: float = 0.5
-    on_failure: OnFailure | str = OnFailure.BEST_EFFORT
 
     def __post_init__(self) -> None:
-        _count("workers", self.workers, least=1)
-        _count("retries", self.retries, least=0)
-        if not (self.executor is None or isinstance(self.executor, Executor)):
-            raise InvalidInputError(
-                f"executor={self.executor!r}; it takes a concurrent.futures.Executor, or None"
-            )
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise InvalidInputError(f"timeout={self.timeout!r}; it takes seconds above 0, or None")
-        if not 0 <= self.first_wait < math.inf:
-            raise InvalidInputError(f"first_wait={self.first_wait!r}; it takes seconds, 0 or more")
-        if self.on_failure not in list(OnFailure):
-            raise InvalidInputError(
-                f"on_failure={self.on_failure!r}; there are: {', '.join(OnFailure)}"
-            )
+        whole("workers", self.workers, least=1)
+        whole("retries", self.retries, least=0)
+        if self.executor is not None:
+            instance("executor", self.executor, Executor, "a concurrent.futures.Executor, or None")
+        if self.timeout is not None:
+            seconds("timeout", self.timeout)
+        real("first_wait", self.first_wait, least=0)
 
 
 def outcomes(
@@ -103,7 +86,7 @@ def outcomes(
             outcome of its cluster.
     """
     size = transform.batch_size if isinstance(transform, BatchTransform) else 1
-    _count("batch_size", size, least=1)
+    whole("batch_size", size, least=1)
     batches = _batches(iter(clusters), size)
     if execution.executor is not None:
         yield from _flow(batches, transform, execution, execution.executor.submit, stop)
@@ -166,7 +149,7 @@ class _Batch:
 
     def _told(self, outcome: Outcome) -> Outcome:
         tries = f" ({self.tries} tries)" if outcome.failed and self.tries > 1 else ""
-        return replace(outcome, reason=f"{outcome.reason}{tries}", attempts=self.tries)
+        return replace(outcome, reason=f"{outcome.reason}{tries}")
 
 
 def _batches(clusters: Iterator[Sequence[Memory]], size: int) -> Iterator[_Batch]:
@@ -274,8 +257,3 @@ def _late(call: Future[list[Verdict]], execution: Execution) -> Verdict:
     """Gives the call up. One that never began was waiting for a place on a busy executor."""
     what = "it did not begin within" if call.cancel() else "it took longer than"
     return Verdict(Outcome(reason=f"{what} {execution.timeout:g} s", failed=True), may_pass=True)
-
-
-def _count(name: str, value: object, *, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise InvalidInputError(f"{name}={value!r}; it takes a whole number from {least} on")

@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from lance_memory.errors import InvalidInputError, TransformError
+from lance_memory.errors import TransformError
+from lance_memory.record.arguments import real, seconds, text, whole
 from lance_memory.record.memory import Memory
-from lance_memory.redact import Redactor, StandardRedactor, Veiled, veiled
+from lance_memory.redact import STANDARD, Redactor, Veiled, checked, veiled
 from lance_memory.service import (
     JsonService,
     Retry,
@@ -17,7 +18,6 @@ from lance_memory.service import (
     base_of,
     form_of,
     key_of,
-    refuse_seconds,
 )
 
 __all__ = ["RULES", "LLMTransform"]
@@ -42,8 +42,6 @@ _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END: Final = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})[^\n`]*\n(?P<inside>.*?)\n?\1", re.DOTALL)
 
-_DEFAULT_REDACTOR: Final = StandardRedactor()
-
 
 class LLMTransform:
     """Asks `{base_url}/chat/completions` to write one memory of a cluster.
@@ -53,8 +51,10 @@ class LLMTransform:
     answer here: the model never sees it and the memory keeps it. Nothing else of a memory leaves.
 
     An answer that was cut, is empty, ends inside its reasoning, or holds a placeholder that was
-    not given is an error, and its cluster stays as it is. A placeholder may be missing: the newer
-    of two addresses holds. What that loses is for `max_dropped` to judge, on the restored text.
+    not given is an error. `Execution(retries=...)` asks again, which may help where `temperature`
+    is above 0; after the last try the cluster stays as it is. A placeholder may be missing: the
+    newer of two addresses holds. What that loses is for `max_dropped` to judge, on the restored
+    text.
 
     Constructing connects to nothing. Safe to share between threads; a copy in another process
     connects anew.
@@ -66,10 +66,11 @@ class LLMTransform:
             nothing reads it from the environment.
         instructions: more rules, after `RULES`. Sent as they are.
         timeout: seconds for one whole answer.
-        retry: how often to try again, and how long to wait.
+        retry: how often to try again where the endpoint does not answer, and how long to wait.
         temperature: 0 for the likeliest words; None leaves it to the endpoint.
         max_tokens: of the answer, reasoning included; None leaves it to the endpoint.
-        redact: what must not leave this machine; None sends everything.
+        redact: what must not leave this machine: by default what `StandardRedactor` finds; None
+            sends everything.
 
     Raises:
         InvalidInputError: an argument that makes no sense. A key is never shown.
@@ -86,20 +87,17 @@ class LLMTransform:
         retry: Retry | None = None,
         temperature: float | None = 0.0,
         max_tokens: int | None = None,
-        redact: Redactor | None = _DEFAULT_REDACTOR,
+        redact: Redactor | None = STANDARD,
     ) -> None:
-        if not isinstance(model, str) or not model.strip():
-            raise InvalidInputError(f"model must be a non-empty string; found {model!r}")
-        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-            raise InvalidInputError(f"max_tokens must be a positive int; found {max_tokens!r}")
-        if temperature is not None and not 0 <= temperature <= 2:
-            raise InvalidInputError(f"temperature must be within 0..2; found {temperature!r}")
-        refuse_seconds(timeout)
-        options = {"temperature": temperature, "max_tokens": max_tokens}
-        self._options = {name: value for name, value in options.items() if value is not None}
-        self._model = model
+        self._model = text("model", model)
+        self._options: dict[str, float] = {}
+        if temperature is not None:
+            self._options["temperature"] = real("temperature", temperature, least=0, most=2)
+        if max_tokens is not None:
+            self._options["max_tokens"] = whole("max_tokens", max_tokens, least=1)
+        seconds("timeout", timeout)
         self._rules = f"{RULES}\n{instructions}" if instructions else RULES
-        self._redactor = redact
+        self._redactor = checked(redact)
         self._service = JsonService(
             f"{base_of(base_url)}/chat/completions",
             key=key_of(api_key),

@@ -27,13 +27,11 @@ class Outcome:
         derived: the memory to take its place; None: the cluster is left alone.
         reason: why it is left alone.
         failed: the transform failed on it, or gave something that is no memory.
-        attempts: calls of the transform that it took.
     """
 
     derived: Derived | None = None
     reason: str = ""
     failed: bool = False
-    attempts: int = 1
 
 
 class Verdict(NamedTuple):

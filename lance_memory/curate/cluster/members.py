@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.record.rows import EMBEDDING
+from lance_memory.record.unit import unit
 from lance_memory.storage import Snapshot
 
-__all__ = ["Members", "bins", "blocks_of"]
+__all__ = ["Members", "blocks_of"]
 
 _BIN = 128 * 2**20
 """Bytes of vectors that are held at a time, or the largest group."""
@@ -38,6 +39,25 @@ class Members:
     snapshot: Snapshot
     addresses: NDArray[np.uint64]
 
+    def each(
+        self, groups: Sequence[NDArray[np.int64]], *, stop: Callable[[], bool]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Each group and its unit vectors, until `stop`; those of small groups are read at once.
+
+        No more are held than are read at once, if the caller lets go of each.
+        """
+        for start, end in _bins(list(map(len, groups)), self.snapshot.dimension):
+            if stop():
+                return
+            held = self.vectors(np.concatenate(groups[start:end]))
+            first = 0
+            for group in groups[start:end]:
+                if stop():
+                    return
+                yield group, held[first : first + len(group)]
+                first += len(group)
+            del held
+
     def vectors(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """Unit vectors of these rows, float32 [m, d]; zeros where there is none."""
         out = np.zeros((len(places), self.snapshot.dimension), np.float32)
@@ -49,7 +69,7 @@ class Members:
             flat = column.drop_null().flatten().to_numpy()
             out[where[valid]] = flat.reshape(-1, self.snapshot.dimension)
         for start in range(0, len(out), _BATCH):
-            _scale(out[start : start + _BATCH])
+            out[start : start + _BATCH] = unit(out[start : start + _BATCH], without=0.0)
         return out
 
     def contents(self, places: NDArray[np.int64]) -> list[str]:
@@ -59,23 +79,6 @@ class Members:
 
     def _read(self, places: NDArray[np.int64], column: str) -> pa.ChunkedArray:
         return self.snapshot.take(self.addresses[places], [column])[column]
-
-
-def bins(
-    sizes: Sequence[int], dimension: int, *, stop: Callable[[], bool]
-) -> Iterator[tuple[int, int]]:
-    """Runs of groups [start, end) whose vectors are held at a time."""
-    limit = max(max(sizes, default=0), _BIN // (4 * dimension))
-    start = held = 0
-    for number, size in enumerate(sizes):
-        if held + size > limit:
-            if stop():
-                return
-            yield start, number
-            start, held = number, 0
-        held += size
-    if held and not stop():
-        yield start, len(sizes)
 
 
 def blocks_of(
@@ -90,8 +93,7 @@ def blocks_of(
     """
     if centroids is None or len(centroids) < _ENOUGH:
         centroids = _trained(vectors, len(vectors) // _CELL + 1)
-    middles = centroids.copy()
-    _scale(middles)
+    middles = unit(centroids, without=0.0)
     nearest = [
         np.argmax(vectors[start : start + _BATCH] @ middles.T, axis=1)
         for start in range(0, len(vectors), _BATCH)
@@ -112,9 +114,14 @@ def _trained(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     return centroids.astype(np.float32, copy=False)
 
 
-def _scale(rows: NDArray[np.float32]) -> None:
-    """To length one, in place; what has no direction becomes zeros."""
-    squares = np.einsum("ij,ij->i", rows, rows)
-    without = (squares == 0) | ~np.isfinite(squares)
-    rows[without], squares[without] = 0.0, 1.0
-    rows /= np.sqrt(squares)[:, None]
+def _bins(sizes: Sequence[int], dimension: int) -> Iterator[tuple[int, int]]:
+    """Runs of groups [start, end) whose vectors are held at a time."""
+    limit = max(max(sizes, default=0), _BIN // (4 * dimension))
+    start = held = 0
+    for number, size in enumerate(sizes):
+        if held + size > limit:
+            yield start, number
+            start, held = number, 0
+        held += size
+    if held:
+        yield start, len(sizes)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lance_memory.curate.folding import plain
-from lance_memory.curate.numbers import numbers
+from lance_memory.curate.facts.folding import CJK, plain
+from lance_memory.curate.facts.numbers import numbers
 
 __all__ = [
     "STOP",
@@ -21,7 +21,7 @@ __all__ = [
     "is_negation",
     "is_portuguese",
     "joined",
-    "salient",
+    "said",
     "sentences",
     "tokens",
 ]
@@ -30,7 +30,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _TOKEN = re.compile(
     r"(?<![\w.,])[-\u2212]?\d+(?:[.,:/\-]\d+)*"  # numbers, dates, times as one token, with sign
     r"|\d+(?:[.,:/\-]\d+)*"
-    r"|[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]"  # a CJK character each
+    rf"|[{CJK}]"  # a character each
     r"|[^\W\d_]+(?:['’][^\W\d_]+)?"  # words, contractions in one piece
 )
 _NEGATION = re.compile(
@@ -86,16 +86,13 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in map(plain, tokens(text)) if word not in STOP)
 
 
-def salient(text: str) -> frozenset[str]:
-    """Numbers, names and negations of a text."""
-    found: set[str] = set()
-    for sentence in sentences(text):
-        for place, token in enumerate(tokens(sentence)):
-            if is_negation(token):
-                found.add("not")
-            elif token[-1].isdigit() or _is_name(token, first=place == 0):
-                found.add(plain(token))
-    return frozenset(found)
+def said(text: str) -> tuple[frozenset[str], bool]:
+    """The words and facts of a text, and whether it denies; `at two` says what `at 2` does."""
+    rest, facts = text, {part for parts, _ in _facts(text) for part in parts}
+    for q in numbers(text):
+        end = q.start + len(q.written)
+        rest = rest[: q.start] + " " * len(q.written) + rest[end:]
+    return (content_words(rest) | facts) - {"not"}, "not" in facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.distinct import Apart, Facts
-from lance_memory.curate.methods import METHODS, Near
+from lance_memory.curate.cluster.distinct import Apart, Facts
+from lance_memory.curate.cluster.methods import METHODS, Near
 from lance_memory.curate.options import ClusterMethod
 from lance_memory.index import Graph
 from lance_memory.index import near as near_each
+from lance_memory.record.unit import SLACK
 
-__all__ = ["LARGE", "cohesion", "grouped", "near_duplicates", "unit", "windows"]
+__all__ = ["LARGE", "cohesion", "grouped", "near_duplicates", "windows"]
 
 _LISTED = (32, 256)
 """Neighbours of a row that are held, at least and at most: twice a cluster's members between."""
@@ -24,7 +25,6 @@ LARGE = 20_000
 """Rows from which on they are compared within blocks."""
 
 _BLOCK = 8_192
-_SLACK = 1e-6  # equal texts give 0.9999999 as often as 1
 
 FactsAt: TypeAlias = Callable[[NDArray[np.int64]], Sequence[Facts]]
 """The facts of the rows at these positions."""
@@ -47,15 +47,6 @@ def windows(times: Sequence[datetime], length: timedelta) -> list[list[int]]:
     for position in sorted(range(len(times)), key=lambda p: times[p]):
         by_window.setdefault((times[position] - start) // length, []).append(position)
     return [by_window[number] for number in sorted(by_window)]
-
-
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length one, float32 [n, d]; rows of zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = np.divide(
-        vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
-    )
-    return scaled
 
 
 def cohesion(vectors: NDArray[np.float32]) -> float:
@@ -107,7 +98,7 @@ def near_duplicates(
     for group in copies:
         spare[group[max_size:]] = True
     members = np.flatnonzero(~spare) if copies else None
-    graph = near_each(vectors, k, floor=floor - _SLACK, members=members, blocks=blocks, stop=stop)
+    graph = near_each(vectors, k, floor=floor - SLACK, members=members, blocks=blocks, stop=stop)
     unsure = graph.full | _beside(graph, copies)
     apart = _apart(graph, spare, facts)
     free = np.ones(len(vectors), np.bool_)
@@ -118,7 +109,7 @@ def near_duplicates(
             graph=_without_conflicts(graph, apart),
             unsure=unsure,
             wanted=min(max_size - 1, k),
-            floor=floor - _SLACK,
+            floor=floor - SLACK,
             max_size=max_size,
             apart=apart,
         )
@@ -129,7 +120,7 @@ def near_duplicates(
         graph = near_each(
             vectors,
             k,
-            floor=floor - _SLACK,
+            floor=floor - SLACK,
             members=again,
             blocks=blocks if len(again) >= LARGE else None,
             allowed=None if apart is None else apart.allowed,

@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.curate.cluster import LARGE, cohesion, near_duplicates, windows
-from lance_memory.curate.distinct import Facts, facts
-from lance_memory.curate.members import Members, bins, blocks_of
+from lance_memory.curate.cluster.distinct import Facts, facts
+from lance_memory.curate.cluster.groups import LARGE, cohesion, near_duplicates, windows
+from lance_memory.curate.cluster.members import Members, blocks_of
 from lance_memory.curate.options import ClusterBy, ConsolidateOptions
-from lance_memory.record.filters import all_of, present
-from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage import Snapshot
 
 __all__ = ["Found", "Selection", "select"]
@@ -36,11 +34,13 @@ class Found:
 
     Attributes:
         ids: two or more; those of one moment by their ids.
+        addresses: the members' row addresses in that version, in the order of `ids`.
         cohesion: mean cosine over all pairs of the members that have a vector, -1..1; 1.0 where
             only one has, 0.0 where none has.
     """
 
     ids: tuple[str, ...]
+    addresses: tuple[int, ...]
     cohesion: float
 
 
@@ -70,12 +70,11 @@ def select(
     Args:
         snapshot: the version.
         predicate: which rows; None: all.
-        options: how to cluster. By similarity, rows without a vector are left out.
+        options: how to cluster. By similarity, rows without a vector are near to nothing: they
+            count as considered, for to ask which they are is to read all vectors.
         rows: consider only so many, those learned last (`created_at`) first.
         stop: asked between groups and blocks; what is found by then is the answer.
     """
-    if options.by == ClusterBy.SIMILARITY:
-        predicate = all_of(predicate, present(EMBEDDING))
     table = _narrow(snapshot, predicate, options)
     if rows is not None and rows < len(table):
         newest = [("created_at", "descending"), ("id", "ascending")]
@@ -152,17 +151,11 @@ def _alike(
     members: Members, groups: list[Places], options: ConsolidateOptions, stop: Stop
 ) -> Iterator[tuple[Places, float]]:
     """Near rows of each group, and their cohesion."""
-    for start, end in bins(list(map(len, groups)), members.snapshot.dimension, stop=stop):
-        held = members.vectors(np.concatenate(groups[start:end]))
-        first = 0
-        for group in groups[start:end]:
-            if stop():
-                return
-            vectors = held[first : first + len(group)]
-            first += len(group)
-            for places in _near(members, group, vectors, options, stop):
-                if len(places) >= options.min_size:
-                    yield group[places], cohesion(vectors[places])
+    for group, vectors in members.each(groups, stop=stop):
+        for places in _near(members, group, vectors, options, stop):
+            if len(places) >= options.min_size:
+                yield group[places], cohesion(vectors[places])
+        del vectors  # a view of its bin, which the next one takes the place of
 
 
 def _near(
@@ -196,14 +189,10 @@ def _structural(
 ) -> Iterator[tuple[Places, float]]:
     """The groups, cut by time and size, and the cohesion of those members that have a vector."""
     parts = [part for group in groups for part in _cut(group, rows, options)]
-    for start, end in bins(list(map(len, parts)), members.snapshot.dimension, stop=stop):
-        held = members.vectors(np.concatenate(parts[start:end]))
-        first = 0
-        for part in parts[start:end]:
-            vectors = held[first : first + len(part)]
-            first += len(part)
-            known = vectors[vectors.any(axis=1)]
-            yield part, cohesion(known) if len(known) else 0.0
+    for part, vectors in members.each(parts, stop=stop):
+        known = vectors[vectors.any(axis=1)]
+        yield part, cohesion(known) if len(known) else 0.0
+        del vectors
 
 
 def _cut(group: Places, rows: pa.Table, options: ConsolidateOptions) -> Iterator[Places]:
@@ -226,7 +215,12 @@ def _in_order(rows: pa.Table, found: list[tuple[Places, float]]) -> list[Found]:
         place = int(one[0][0])
         return times[place].as_py(), ids[place].as_py()
 
+    addresses = rows["_rowaddr"].to_numpy()
     return [
-        Found(ids=tuple(ids.take(pa.array(places)).to_pylist()), cohesion=tightness)
+        Found(
+            ids=tuple(ids.take(pa.array(places)).to_pylist()),
+            addresses=tuple(addresses[places].tolist()),
+            cohesion=tightness,
+        )
         for places, tightness in sorted(found, key=earliest)
     ]

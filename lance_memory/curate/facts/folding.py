@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["plain", "strip_accents"]
+__all__ = ["CJK", "plain", "strip_accents"]
+
+CJK = r"\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af"
+"""Scripts whose characters count as words: Chinese, Japanese, Korean; inside of brackets."""
 
 
 def plain(text: str) -> str:

@@ -5,8 +5,8 @@ two memories conflict where each has a number, a name, a month, a weekday or a s
 that the other lacks, or where one denies and the other does not. One that merely says more does
 not conflict.
 
-What the rules cannot see: names in scripts without capitals, but for the places in `lexicon`; who
-did what to whom (`Ana met Eva`); units.
+What the rules cannot see: names in scripts without capitals, but for the places in `facts.lexicon`;
+who did what to whom (`Ana met Eva`); units.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.facts import STOP, is_negation, is_portuguese, sentences, tokens
-from lance_memory.curate.folding import plain
-from lance_memory.curate.lexicon import COMMON, DENIALS, ENDED, OPPOSITES, PERSON, PLACES
-from lance_memory.curate.numbers import numbers
+from lance_memory.curate.facts import STOP, is_negation, is_portuguese, plain, sentences, tokens
+from lance_memory.curate.facts.lexicon import COMMON, DENIALS, ENDED, OPPOSITES, PERSON, PLACES
+from lance_memory.curate.facts.numbers import numbers
 
 __all__ = ["Apart", "Facts", "conflict", "facts"]
 

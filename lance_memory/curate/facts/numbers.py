@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-from lance_memory.curate.folding import plain
+from lance_memory.curate.facts.folding import CJK, plain
 
 __all__ = ["Quantity", "numbers"]
 
@@ -114,7 +114,7 @@ _PIECE = (
     r"|(?P<code>(?<![\w.])(?:\d+[A-JLN-Z]|[A-Z]\d+)(?!\w))"
     r"|(?P<digits>(?:(?<![\w.,])[-\u2212])?\d+(?:[.,:/\-]\d+)*)(?P<kilo>k\b)?"
     rf"|(?P<span>\b(?:for|in|after|within|last|take[sn]?|took) an?)(?= (?:{_SPANS})\b)"
-    r"|(?P<word>(?:(?![\u3040-\u9fff\uac00-\ud7af])[^\W\d_])+(?:-feiras?)?)"
+    rf"|(?P<word>[^\W\d_{CJK}]+(?:-feiras?)?)"
 )
 
 

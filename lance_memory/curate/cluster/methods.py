@@ -2,7 +2,7 @@
 
 Each method takes a graph and which rows are free, gives disjoint clusters of two or more, and marks
 their rows as taken. None leaves two free rows that are near each other and might be together, but
-for rows whose lists were cut short: those look again, see `cluster.near_duplicates`.
+for rows whose lists were cut short: those look again, see `groups.near_duplicates`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.distinct import Apart
+from lance_memory.curate.cluster.distinct import Apart
 from lance_memory.curate.options import ClusterMethod
 from lance_memory.index import Graph
 

@@ -1,0 +1,31 @@
+"""What a text says, by rules: its words, and the numbers, names and negations not to be lost."""
+
+from lance_memory.curate.facts.folding import CJK, plain, strip_accents
+from lance_memory.curate.facts.words import (
+    STOP,
+    Dropped,
+    content_words,
+    dropped,
+    is_negation,
+    is_portuguese,
+    joined,
+    said,
+    sentences,
+    tokens,
+)
+
+__all__ = [
+    "CJK",
+    "STOP",
+    "Dropped",
+    "content_words",
+    "dropped",
+    "is_negation",
+    "is_portuguese",
+    "joined",
+    "plain",
+    "said",
+    "sentences",
+    "strip_accents",
+    "tokens",
+]
