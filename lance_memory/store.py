@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lance_memory import curate
 from lance_memory.curate import (
+    Answer,
     Bounds,
     ConsolidateOptions,
     ConsolidationPlan,
@@ -52,7 +53,7 @@ from lance_memory.ingest import (
     replacement,
 )
 from lance_memory.record.decay import Decay
-from lance_memory.record.filters import Filter, Where
+from lance_memory.record.filters import Filter, Where, all_of, live
 from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import (
@@ -460,7 +461,8 @@ class MemoryStore(MemoryView):
             stop: set it from another thread, and the pass ends without a write.
             dry_run: only plan. `apply` commits exactly the plan that this returns.
             reason: shown by `log`.
-            where: which memories to consider, see `Where`; visible ones by default.
+            where: which memories to consider, see `Where`; visible ones by default. What is hidden
+                or has expired is never made new again, whatever `states` says.
 
         Raises:
             ConflictError: a source was changed while the transform ran; nothing was written.
@@ -477,9 +479,10 @@ class MemoryStore(MemoryView):
             bounds=Bounds() if bounds is None else bounds,
             stop=threading.Event() if stop is None else stop,
         )
+        now = self._moment()
         plan = curate.plan_consolidation(
             self._snapshot(),
-            self._predicate(where),
+            all_of(self._predicate(where), live(now)),
             asked,
             Surroundings(
                 embed=self._embed,
@@ -487,7 +490,7 @@ class MemoryStore(MemoryView):
                 trial=self._table.trial,
                 answered=self._answered,
             ),
-            now=self._moment(),
+            now=now,
         )
         if dry_run:
             return plan
@@ -497,7 +500,8 @@ class MemoryStore(MemoryView):
         """Commit a plan of `consolidate(dry_run=True)`, also a saved one, or of `plan_retirement`.
 
         Raises:
-            ConflictError: a memory has been changed or deleted since; nothing was written.
+            ConflictError: a memory has been changed or deleted since, or its key given to another;
+                nothing was written.
             TransformError: a cluster failed, and all or nothing was asked for.
             ScopeError: the plan reaches outside this handle's scope.
         """
@@ -510,6 +514,8 @@ class MemoryStore(MemoryView):
             audit = self._audit("consolidate", reason, manifest=manifest, op_id=plan.op_id)
             change = curate.change_set(snapshot, plan, audit=audit)
             self._refuse_outside(change)
+            if change.inserts:
+                refuse_taken(snapshot, change.inserts, audit.at, leaving=change.replaced())
             return change
 
         return self._write(planned)
@@ -847,15 +853,18 @@ class MemoryStore(MemoryView):
         return change
 
     def _searching(self, snapshot: Snapshot) -> Search:
-        """Searches a version as `search_many` does, within this handle's scope; gives ids."""
+        """Searches a version as `search_many` does, within this handle's scope."""
 
-        def search(scope: Scope, questions: Sequence[str], k: int) -> list[list[str]]:
+        def search(scope: Scope, questions: Sequence[str], k: int) -> list[list[Answer]]:
             dimension = self._table.format.dimension
             asked = Query.many(questions, vectors=None, mode=Mode.HYBRID, dimension=dimension)
             chosen = Filter(scope=self._scope.narrowed(**scope.given()))
             page = Page.of(k=k, offset=0, where=chosen, ranking=None)
             return [
-                [hit.memory.id for hit in answer.hits]
+                [
+                    Answer(hit.memory.id, hit.similarity or 0.0, bool(hit.words))
+                    for hit in answer.hits
+                ]
                 for answer in self._run(snapshot, asked, page)
             ]
 

@@ -1,7 +1,7 @@
 """One engine: select → cluster → transform → sink. A sink writes back, or exports."""
 
 from lance_memory.curate.consolidate import Pass, Surroundings, change_set, plan_consolidation
-from lance_memory.curate.guard import Guard, Search
+from lance_memory.curate.guard import Answer, Guard, Search
 from lance_memory.curate.lifecycle import retirement, reversal, supersession
 from lance_memory.curate.options import (
     Bounds,
@@ -30,6 +30,7 @@ from lance_memory.curate.transform import (
 )
 
 __all__ = [
+    "Answer",
     "BatchTransform",
     "Bounds",
     "ClusterBy",

@@ -228,6 +228,10 @@ def _read(snapshot: Snapshot, found: Sequence[Found]) -> Iterator[list[Memory]]:
         start = end
 
 
+_MORE = 1_000
+"""Characters that a derived text may have beyond its sources'. A longer one is no consolidation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
     """From a cluster and what its transform gave to what would be written."""
@@ -250,6 +254,12 @@ class _Planner:
         )
         if outcome.derived is None:
             return plan
+        longest = sum(map(len, contents)) + _MORE
+        if len(outcome.derived.content) > longest:
+            return plan.left_alone(
+                f"the transform gave {len(outcome.derived.content):,} characters, and the sources "
+                f"have {longest - _MORE:,}"
+            )
         lost = dropped(contents, outcome.derived.content)
         plan = replace(plan, dropped=lost.missing)
         if lost.share > self.options.max_dropped:

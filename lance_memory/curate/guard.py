@@ -11,17 +11,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lance_memory.curate.facts import content_words, sentences, tokens
 from lance_memory.curate.plan import ClusterPlan, Recalled
 from lance_memory.record.arguments import real, whole
 from lance_memory.record.memory import Scope
 
-__all__ = ["Answered", "Guard", "Search", "guarded"]
+__all__ = ["Answer", "Answered", "Guard", "Search", "guarded"]
 
 _WORDS = 4
 """Of a sentence, in a probe."""
+
+_NEAR = 0.5
+"""Of the source's cosine to a probe: a successor without a word of it is at least so near."""
 
 _WIDE_LEVELS = ("tenant", "user", "agent")
 """A probe searches this much of its cluster's scope: a session of ten finds all of it anyway."""
@@ -29,8 +32,17 @@ _WIDE_LEVELS = ("tenant", "user", "agent")
 Answered: TypeAlias = Callable[[Sequence[str]], Iterable[tuple[str, Sequence[str]]]]
 """Of memories, by id: recorded questions and the ids of those that answered each, newest first."""
 
-Search: TypeAlias = Callable[[Scope, Sequence[str], int], list[list[str]]]
-"""The ids of the top k hits of each question, within a scope."""
+
+class Answer(NamedTuple):
+    """A hit of a probe: the memory, its cosine to the question, and whether it has words of it."""
+
+    id: str
+    cosine: float
+    worded: bool
+
+
+Search: TypeAlias = Callable[[Scope, Sequence[str], int], list[list[Answer]]]
+"""The top k hits of each question, within a scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +100,15 @@ def guarded(
         after: searches the store as these clusters would leave it.
     """
     probes = _probes(clusters, guard, answered)
-    find = partial(_found, probes, k=guard.k, refuse_stopped=refuse_stopped)
-    found = find(clusters, before)
+    ask = partial(_best, probes, k=guard.k, refuse_stopped=refuse_stopped)
+    found = ask(clusters, before)
     measured = list(clusters)
     while True:
         accepted = [cluster for cluster in measured if cluster.derived is not None]
         if not accepted:
             return measured
         with after(accepted) as planned:
-            still = find(measured, planned)
+            still = ask(measured, planned)
         measured = _measured(measured, probes, found, still)
         offending = [
             number
@@ -161,26 +173,38 @@ def _remembered(content: str) -> str:
     return " ".join(telling[place] for place in sorted(longest))
 
 
-def _found(
+def _best(
     probes: Sequence[_Probe],
     clusters: Sequence[ClusterPlan],
     search: Search,
     *,
     k: int,
     refuse_stopped: Callable[[], None],
-) -> list[bool]:
-    """Of each probe, whether its source is among the hits, or what takes the source's place."""
+) -> list[Answer | None]:
+    """Of each probe the hit that is its source, or what takes the source's place; None: neither."""
     by_scope: dict[Scope, list[int]] = {}
     for place, probe in enumerate(probes):
         by_scope.setdefault(_scope(clusters[probe.cluster]), []).append(place)
-    found = [False] * len(probes)
+    best: list[Answer | None] = [None] * len(probes)
     for scope, places in by_scope.items():
         refuse_stopped()
         answers = search(scope, [probes[place].question for place in places], k)
-        for place, ids in zip(places, answers, strict=True):
+        for place, hits in zip(places, answers, strict=True):
             probe = probes[place]
-            found[place] = not {probe.target, clusters[probe.cluster].successor}.isdisjoint(ids)
-    return found
+            wanted = {probe.target, clusters[probe.cluster].successor}
+            best[place] = next((hit for hit in hits if hit.id in wanted), None)
+    return best
+
+
+def _is_found(hit: Answer | None, before: Answer | None) -> bool:
+    """Whether the probe leads to it.
+
+    In a scope of a few memories anything is among the first 10. So a hit that has no word of the
+    probe counts if it is about as near as the source was.
+    """
+    if hit is None:
+        return False
+    return hit.worded or before is None or hit.cosine >= _NEAR * before.cosine
 
 
 def _scope(cluster: ClusterPlan) -> Scope:
@@ -191,12 +215,12 @@ def _scope(cluster: ClusterPlan) -> Scope:
 def _measured(
     clusters: Sequence[ClusterPlan],
     probes: Sequence[_Probe],
-    before: Sequence[bool],
-    after: Sequence[bool],
+    before: Sequence[Answer | None],
+    after: Sequence[Answer | None],
 ) -> list[ClusterPlan]:
     found: dict[int, Recalled] = {}
     for probe, was, is_now in zip(probes, before, after, strict=True):
-        one = Recalled(probes=1, before=int(was), after=int(is_now))
+        one = Recalled(probes=1, before=int(was is not None), after=int(_is_found(is_now, was)))
         found[probe.cluster] = found[probe.cluster] + one if probe.cluster in found else one
     return [
         replace(cluster, recalled=found[number])

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from lance_memory.curate.transform.protocol import Derived
 from lance_memory.record.compare import same_json
-from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, Kind, Memory
+from lance_memory.record.filters import is_live
+from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, Kind, Memory, Scope
 
 __all__ = ["CombineConfidence", "agreeing", "averaged", "successor_row"]
 
@@ -18,8 +19,9 @@ CombineConfidence: TypeAlias = Callable[[Sequence[float]], float]
 
 CONSOLIDATES = "consolidates"
 SUCCESSOR_COLUMNS = (
-    *("id", "content", *SCOPE_LEVELS, "kind", "actor", "role", "metadata", "tags"),
-    *("importance", "confidence", "quality", "valid_from", "event_at", "expires_at", "seq"),
+    *("id", "key", "content", *SCOPE_LEVELS, "kind", "actor", "role", "metadata", "tags"),
+    *("importance", "confidence", "quality", "valid_from", "valid_to", "event_at", "expires_at"),
+    "seq",
     *("created_at", "updated_at", "state_at", "source", "relationships"),
 )
 """What `successor_row` fills in."""
@@ -37,17 +39,20 @@ def successor_row(
     """The successor's columns as JSON values.
 
     Scope levels, kind, actor and role are the sources' where all agree, else left open.
-    `valid_from` is the earliest and `event_at` the latest time of the sources, importance their
-    highest, confidence what `combined` makes of theirs, tags their union, metadata what all agree
-    on.
+    `valid_from` is the earliest and `event_at` the latest time of the sources; validity and life
+    end with the latest of theirs; importance is their highest, confidence what `combined` makes of
+    theirs, tags their union, metadata what all agree on. A key that one of them has goes over if
+    the scope is the same: what is upserted under it next replaces the successor.
     """
+    scope = {level: _agreed((getattr(m, level) for m in sources), "") for level in SCOPE_LEVELS}
     times = [memory.happened_at for memory in sources]
     starts = [memory.valid_from or memory.happened_at for memory in sources]
     kind = derived.kind or _agreed((m.kind for m in sources), Kind.SEMANTIC)
     return {
         "id": identifier,
+        "key": _key(sources, Scope(**scope), now),
         "content": derived.content,
-        **{level: _agreed((getattr(m, level) for m in sources), "") for level in SCOPE_LEVELS},
+        **scope,
         "kind": str(kind),
         "actor": _agreed((m.actor for m in sources), ""),
         "role": _agreed((m.role for m in sources), ""),
@@ -58,7 +63,8 @@ def successor_row(
         "quality": max((m.quality for m in sources if m.quality is not None), default=None),
         "valid_from": min(starts).isoformat(),
         "event_at": max(times).isoformat(),
-        "expires_at": _expiry(sources),
+        "valid_to": _latest_end(memory.valid_to for memory in sources),
+        "expires_at": _latest_end(memory.expires_at for memory in sources),
         "seq": max((m.seq for m in sources if m.seq is not None), default=None),
         "created_at": now.isoformat(),
         "updated_at": now.isoformat(),
@@ -90,11 +96,25 @@ def _given(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _expiry(sources: Sequence[Memory]) -> str | None:
-    """The latest; none, as soon as one source lives on."""
-    ends = [memory.expires_at for memory in sources]
-    known = [end for end in ends if end is not None]
-    return max(known).isoformat() if len(known) == len(ends) else None
+def _latest_end(ends: Iterable[datetime | None]) -> str | None:
+    """None, as soon as one is open."""
+    every = list(ends)
+    known = [end for end in every if end is not None]
+    return max(known).isoformat() if len(known) == len(every) else None
+
+
+def _key(sources: Sequence[Memory], scope: Scope, now: datetime) -> str | None:
+    """The one key that the live sources have in this scope; two of them would have to share."""
+    keys = {
+        memory.key
+        for memory in sources
+        if memory.key is not None and memory.scope == scope and _is_live(memory, now)
+    }
+    return keys.pop() if len(keys) == 1 else None
+
+
+def _is_live(memory: Memory, now: datetime) -> bool:
+    return is_live({"state": memory.state, "expires_at": memory.expires_at}, now)
 
 
 def _common(sources: Sequence[Memory]) -> Mapping[str, Any]:

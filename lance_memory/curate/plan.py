@@ -11,13 +11,14 @@ from typing import Any
 from lance_memory.curate.merge import SUCCESSOR_COLUMNS
 from lance_memory.curate.options import ConsolidateOptions, OnFailure
 from lance_memory.errors import InvalidInputError, TransformError
-from lance_memory.record.memory import Scope
+from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import WriteResult
 from lance_memory.record.rows import EMBEDDING, Fingerprint
 from lance_memory.record.times import parse_instant
 
 __all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult", "Recalled"]
 
+_LONGEST_ID = 100
 _FORMAT = "lance-memory consolidation plan 2"
 
 
@@ -222,7 +223,7 @@ class ConsolidationPlan:
             return cls(
                 version=int(document["version"]),
                 at=parse_instant(document["at"], "the plan's time"),
-                op_id=document["op_id"],
+                op_id=_short(document["op_id"]),
                 options=ConsolidateOptions.from_json(document["options"]),
                 clusters=clusters,
                 selected=int(document["selected"]),
@@ -230,7 +231,7 @@ class ConsolidationPlan:
             )
         except InvalidInputError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise InvalidInputError(
                 f"that is no saved consolidation plan ({error!r}); make one with "
                 "`lmem consolidate --dry-run --plan FILE`"
@@ -255,6 +256,19 @@ def _check_sources(clusters: Sequence[ClusterPlan]) -> None:
     sources = [source for cluster in clusters for source in cluster.sources]
     if len(set(sources)) != len(sources) or not all(cluster.sources for cluster in clusters):
         raise InvalidInputError("the plan has a cluster without sources, or a source in two")
+
+
+def _short(value: Any) -> str:
+    """An id of a saved plan."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_ID:
+        raise InvalidInputError(f"the plan has the op_id {str(value)[:40]!r}; it takes an id")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise InvalidInputError(f"the plan has {str(value)[:40]!r} where a number of probes stands")
+    return value
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -296,17 +310,38 @@ def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
         for identifier, (revision, at, content) in values["sources"].items()
     }
     derived = values["derived"]
-    if derived is not None and derived.keys() != {*SUCCESSOR_COLUMNS, EMBEDDING}:
-        odd = sorted(derived.keys() ^ {*SUCCESSOR_COLUMNS, EMBEDDING})
-        raise InvalidInputError(f"the plan has a derived memory with other columns: {odd}")
+    if derived is not None:
+        _check_derived(derived, seen, values["scope"])
     return ClusterPlan(
         sources=seen,
         scope=Scope(**values["scope"]),
         cohesion=float(values["cohesion"]),
         derived=derived,
-        reason=values["reason"],
+        reason=str(values["reason"]),
         failed=bool(values["failed"]),
         dropped=tuple(values["dropped"]),
-        recalled=Recalled(**values["recalled"]) if values["recalled"] else None,
+        recalled=_recalled(values["recalled"]),
         contents=tuple(values["contents"]),
     )
+
+
+def _recalled(values: Mapping[str, Any] | None) -> Recalled | None:
+    if values is None:
+        return None
+    return Recalled(**{name: _whole(value) for name, value in values.items()})
+
+
+def _check_derived(
+    derived: Mapping[str, Any], sources: Mapping[str, Fingerprint], scope: Mapping[str, str]
+) -> None:
+    """A derived memory is of its sources: linked to them, in their scope, and with a vector."""
+    if derived.keys() != {*SUCCESSOR_COLUMNS, EMBEDDING}:
+        odd = sorted(derived.keys() ^ {*SUCCESSOR_COLUMNS, EMBEDDING})
+        raise InvalidInputError(f"the plan has a derived memory with other columns: {odd}")
+    linked = [edge["target"] for edge in derived["relationships"]]
+    within = {level: derived[level] for level in SCOPE_LEVELS}
+    if linked != list(sources) or within != Scope(**scope).names() or not derived[EMBEDDING]:
+        raise InvalidInputError(
+            f"the plan has a derived memory ({derived['id']}) that is not linked to its sources, "
+            "is in another scope than they share, or has no vector; was the file edited?"
+        )

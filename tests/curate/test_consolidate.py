@@ -638,3 +638,72 @@ def test_a_plan_for_no_cluster_applies_to_nothing(store):
     before = store.version
     assert store.apply(plan) == WriteResult(uri=store.uri, version=before, operation="consolidate")
     assert store.scoped(user="ana").apply(plan).version == before
+
+
+# -- what must not get lost, or come back ----------------------------------------------------
+
+
+def test_an_ended_fact_stays_ended(store, clock):
+    ended = {"valid_from": NOON, "valid_to": NOON + timedelta(days=1)}
+    store.add_many(
+        [{"content": text, **ended} for text in ("bo works at acme", "at acme works bo")]
+    )
+    store.consolidate()
+    (new,) = store.list()
+    assert (new.valid_from, new.valid_to) == (NOON, NOON + timedelta(days=1))
+    assert store.count(valid_at=NOON + timedelta(days=2)) == 0
+
+
+def test_a_key_goes_over_to_the_successor_so_that_upsert_replaces_it(store):
+    store.upsert("mara lives in lisbon", key="home", user="mara")
+    store.add("in lisbon lives mara", user="mara")
+    result = store.consolidate()
+    mara = store.scoped(user="mara")
+    assert mara.get("home").source == "consolidated"
+    mara.upsert("mara lives in porto", key="home")
+    assert contents(mara) == ["mara lives in porto"]
+    store.rollback(result.plan.version)
+    assert mara.get("home").content == "mara lives in lisbon"
+
+
+def test_of_two_keys_the_successor_has_none(store):
+    for key in ("home", "city"):
+        store.upsert(f"mara lives in {key}"[:13], key=key)
+    store.consolidate()
+    assert [m.key for m in store.list()] == [None]
+
+
+def test_a_key_that_was_given_away_since_makes_the_plan_stale(store, clock):
+    now = clock()
+    store.add_many(
+        [
+            {"content": "tea at four", "key": "tea", "expires_at": now + timedelta(hours=1)},
+            {"content": "at four tea", "expires_at": now + timedelta(hours=1)},
+        ]
+    )
+    plan = store.consolidate(dry_run=True)
+    assert [c.derived["key"] for c in plan.accepted] == ["tea"]
+    clock.forward(hours=2)
+    store.add("another tea", key="tea")
+    store.apply(plan)  # what it derives has expired too, so the key has one live holder
+    assert store.get("tea").content == "another tea"
+
+
+@pytest.mark.parametrize("states", ["any", "superseded", ["retired", "contradicted"]])
+def test_what_is_hidden_is_never_made_new_again(store, states):
+    store.add_many(repeated("tea at four", 3))
+    store.consolidate()
+    store.retire([store.add("rome in may").id, store.add("in may rome").id])
+    before = rows(store)
+    plan = store.consolidate(dry_run=True, states=states)
+    assert plan.accepted == ()
+    assert store.consolidate(states=states).plan.accepted == ()
+    assert rows(store) == before
+
+
+def test_a_text_that_is_longer_than_its_sources_is_no_consolidation(store):
+    store.add_many(repeated("tea at four", 2))
+    plan = store.consolidate(transform=lambda ms: "tea at four " * 200, dry_run=True)
+    assert [c.reason for c in plan.failed] == [
+        "the transform gave 2,400 characters, and the sources have 22"
+    ]

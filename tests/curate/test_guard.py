@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_memory import ConsolidateOptions, Guard, InvalidInputError, StoppedError
-from lance_memory.curate.guard import guarded
+from lance_memory.curate.guard import Answer, guarded
 from lance_memory.curate.plan import ClusterPlan, Recalled
 from lance_memory.record.memory import Scope
 
@@ -82,7 +82,8 @@ def test_a_scoped_handle_measures_within_its_scope(store):
     """Another user's memories neither compete with the summary nor answer in its place."""
     store.add_many(told("a", TEA, user="ana"))
     store.add_many(told("x", TEA * 10, user="bob"))
-    found = store.scoped(user="ana").consolidate(BY_SESSION, lossy, dry_run=True)
+    vague = "tea is at some time"
+    found = store.scoped(user="ana").consolidate(BY_SESSION, lambda ms: vague, dry_run=True)
     assert found.recalled == Recalled(probes=3, before=3, after=3)
 
 
@@ -115,6 +116,18 @@ def test_questions_that_were_asked_are_probes(tmp_path, reopen):
     assert [c.recalled.probes for c in scoped.clusters] == [3]
 
 
+@pytest.mark.parametrize("others_there", [0, 5])
+def test_a_text_about_something_else_is_left_alone_in_the_smallest_scope(store, others_there):
+    """Where there are fewer memories than a probe looks at, everything is among the first."""
+    store.add_many(told("a", TEA))
+    others(store, "", others_there)
+    plan = store.consolidate(BY_SESSION, lambda ms: "zanzibar krakow", dry_run=True)
+    (cluster,) = plan.failed
+    assert cluster.recalled == Recalled(probes=3, before=3, after=0)
+    plan = store.consolidate(BY_SESSION, lambda ms: "tea at four, five and six", dry_run=True)
+    assert len(plan.accepted) == 1
+
+
 # -- the rule alone --------------------------------------------------------------------------
 
 
@@ -132,6 +145,10 @@ def go_on():
     """Nobody asked to stop."""
 
 
+def as_hits(ids):
+    return [Answer(name, 0.9, worded=True) for name in ids]
+
+
 class Searches:
     """Answers by the names of the clusters that are in place, and remembers what was asked."""
 
@@ -140,12 +157,14 @@ class Searches:
 
     def before(self, scope, questions, k):
         self.asked.append((scope, tuple(questions), k))
-        return [self.answer(question, ()) for question in questions]
+        return [as_hits(self.answer(question, ())) for question in questions]
 
     def after(self, clusters):
         names = tuple(c.successor for c in clusters)
         self.shown.append(names)
-        return _Open(lambda scope, questions, k: [self.answer(q, names) for q in questions])
+        return _Open(
+            lambda scope, questions, k: [as_hits(self.answer(q, names)) for q in questions]
+        )
 
 
 class _Open:

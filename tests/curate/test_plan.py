@@ -53,6 +53,9 @@ def test_the_file_of_a_plan_is_readable(plan):
         {"clusters": [5]},
         {"clusters": [{}]},
         {"selected": "x"},
+        {"op_id": 5},
+        {"op_id": ""},
+        {"op_id": "x" * 1_000},
     ],
     ids=str,
 )
@@ -117,3 +120,27 @@ def test_options_survive_json(options):
 def test_a_cluster_knows_its_size(plan):
     assert [c.size for c in plan.clusters] == [2, 2]
     assert dataclasses.replace(plan.clusters[0], sources={}).size == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("relationships", []), ("user", "bob"), ("embedding", None), ("embedding", [])],
+)
+def test_a_derived_memory_that_is_not_of_its_sources_is_refused(plan, name, value):
+    document = json.loads(plan.to_json())
+    document["clusters"][0]["derived"][name] = value
+    with pytest.raises(InvalidInputError, match="was the file edited"):
+        ConsolidationPlan.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("recalled", [{"probes": "x", "before": 1, "after": 1}, {"probes": 1}, 3])
+def test_a_recall_that_is_none_is_refused(plan, recalled):
+    document = json.loads(plan.to_json())
+    document["clusters"][0]["recalled"] = recalled
+    with pytest.raises(InvalidInputError, match="plan"):
+        ConsolidationPlan.from_json(json.dumps(document))
+
+
+def test_a_text_nested_without_end_is_no_plan():
+    with pytest.raises(InvalidInputError, match="no saved consolidation plan"):
+        ConsolidationPlan.from_json("[" * 200_000)

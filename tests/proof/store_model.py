@@ -301,8 +301,20 @@ def successor(sources, content, now):
         n: v for n, v in first.items() if all(n in m and _scalar(m[n]) == _scalar(v) for m in rest)
     }
     ends = [r["expires_at"] for r in sources]
+    validity = [r["valid_to"] for r in sources]
+    scope = {level: agreed(level) for level in SCOPE}
+    keys = {
+        r["key"]
+        for r in sources
+        if r["key"] is not None
+        and all(r[level] == scope[level] for level in SCOPE)
+        and r["state"] in ("active", "pending")
+        and _unexpired(r, now)
+    }
     return {
         "content": content,
+        "key": keys.pop() if len(keys) == 1 else None,
+        "valid_to": None if None in validity else max(validity),
         **{level: agreed(level) for level in SCOPE},
         "kind": agreed("kind", "semantic"),
         "actor": agreed("actor"),
