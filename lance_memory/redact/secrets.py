@@ -57,7 +57,9 @@ _AUTHORIZATION: Final = re.compile(
 _ASSIGNED: Final = re.compile(
     r"""
     (?<![^\W_])
-    (?:pass(?:word|wd|phrase|code)?|pwd|passwort|senha|contrase(?:ñ|n)a
+    (?:(?:pass(?:word|wd|phrase|code)|pwd|passwort|senha|contrase(?:ñ|n)a)
+        (?P<whose>[ ](?:of|for|to)(?:[ ][\w.'-]{1,30}){1,4}?)?
+      |pass
       |(?:api|auth|access|service|account|private|client|master|signing)[_ -]?(?:key|token)
       |(?:client|api|app|shared|auth|consumer)?[_ -]?secret(?:[_ -](?:access[_ -])?key|[_ -]token)?
       |(?:api|auth|access|refresh|bearer|bot|session)?[_ -]?token)
@@ -114,7 +116,9 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
     for match in _ASSIGNED.finditer(text):
         group = "quoted" if match["quote"] else "plain"
         value = match[group].rstrip(".)]}>") if group == "plain" else match[group]
-        if _telling(value, sign=match["sign"], quoted=group == "quoted"):
+        quoted = group == "quoted"
+        told = quoted or not match["whose"] or re.search(r"\d", value)
+        if told and _telling(value, sign=match["sign"], quoted=quoted):
             yield match.start(group), match.start(group) + len(value)
 
 

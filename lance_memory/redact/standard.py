@@ -14,13 +14,13 @@ from lance_memory.redact.accounts import cards, ibans
 from lance_memory.redact.contact import emails, phones, regions_known
 from lance_memory.redact.protocol import Finding, Redacted, Sensitive, replaced
 from lance_memory.redact.secrets import secrets
+from lance_memory.redact.spans import Span, apart, united
 
 __all__ = ["REGIONS", "STANDARD", "StandardRedactor"]
 
 REGIONS: Final = ("US", "GB", "DE", "BR")
 """Where phone numbers without a country code are looked for."""
 
-Span: TypeAlias = tuple[int, int]
 Find: TypeAlias = Callable[[str], Iterable[Span]]
 
 _PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(Sensitive)})(?:-\d+)?\]")
@@ -75,13 +75,13 @@ class StandardRedactor:
         """
         found: list[Finding] = []
         shown = text
-        while new := list(_apart(self._look(shown), _placeholders(shown))):
+        while new := list(apart(self._look(shown), _placeholders(shown))):
             found = sorted([*found, *_in_original(new, found)], key=lambda finding: finding.start)
             shown = replaced(text, found, _label)
         return Redacted(text=shown, found=tuple(found))
 
     def _look(self, text: str) -> list[Finding]:
-        return _united(
+        return united(
             Finding(kind=kind, start=start, end=end)
             for kind, find in self._finders
             for start, end in find(text)
@@ -103,40 +103,8 @@ def _refuse_unknown(regions: Sequence[str]) -> None:
         raise InvalidInputError(f"regions={unknown}; they are ISO 3166 codes, like {REGIONS}")
 
 
-def _united(findings: Iterable[Finding]) -> list[Finding]:
-    """In order; those that overlap become one, of the kind that comes first in `Sensitive`."""
-    order = list(Sensitive)
-    united: list[Finding] = []
-    for finding in sorted(findings, key=lambda finding: (finding.start, finding.end)):
-        last = united[-1] if united else None
-        if last is None or finding.start >= last.end:
-            united.append(finding)
-            continue
-        kind = min(last.kind, finding.kind, key=lambda kind: order.index(Sensitive(kind)))
-        end = max(last.end, finding.end)
-        united[-1] = Finding(kind=kind, start=last.start, end=end)
-    return united
-
-
 def _placeholders(text: str) -> list[Span]:
     return [match.span() for match in _PLACEHOLDER.finditer(text)]
-
-
-def _apart(findings: Iterable[Finding], holes: Sequence[Span]) -> Iterator[Finding]:
-    """The parts of the findings outside the holes, both being in order without overlaps."""
-    at = 0
-    for finding in findings:
-        start = finding.start
-        while at < len(holes) and holes[at][1] <= start:
-            at += 1
-        inside = at
-        while inside < len(holes) and holes[inside][0] < finding.end:
-            if start < holes[inside][0]:
-                yield Finding(kind=finding.kind, start=start, end=holes[inside][0])
-            start = holes[inside][1]
-            inside += 1
-        if start < finding.end:
-            yield Finding(kind=finding.kind, start=start, end=finding.end)
 
 
 def _in_original(new: Iterable[Finding], found: Sequence[Finding]) -> Iterator[Finding]:

@@ -260,10 +260,10 @@ def test_keyed_events_that_were_imported_are_known_for_good(kept):
     event = datetime(2024, 1, 1, tzinfo=UTC)
     batch = [{"content": "yes", "key": key, "event_at": event} for key in "ab"]
     ids = store.add_many(batch).ids
-    store.supersede(later(clock) and [ids[0]], "summary")
+    summary = store.supersede(later(clock) and [ids[0]], "summary").ids[0]
     later(clock)
     again = store.add_many(batch)
-    assert (again.stored, again.ids) == (0, ids)
+    assert (again.stored, again.ids) == (0, (summary, ids[1]))  # which has the key now
 
 
 @pytest.mark.parametrize("texts", [[], ["alone"], ["far", "apart"]])
