@@ -14,6 +14,7 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -152,9 +153,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="locomo10.json")
     parser.add_argument("--floors", type=float, nargs="+", default=FLOORS)
+    parser.add_argument("--conversations", type=int, help="only the first few; writes no results")
     parser.add_argument("--no-plot", action="store_true")
     given = parser.parse_args(arguments)
     corpus = load(data_path(given.data))
+    if given.conversations:
+        users = list(dict.fromkeys(turn["user"] for turn in corpus.turns))[: given.conversations]
+        corpus = replace(
+            corpus,
+            turns=[turn for turn in corpus.turns if turn["user"] in users],
+            questions=[q for q in corpus.questions if q.conversation in users],
+        )
     with tempfile.TemporaryDirectory() as folder:
         store = MemoryStore.open(Path(folder) / "store", author="bench/consolidation.py")
         store.add_many(corpus.turns)
@@ -167,6 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for transform, guard, floor in product(TRANSFORMS, GUARDS, given.floors)
         ]
         lines = [one_pass(store, corpus, before=before, **way) for way in ways]
+    if given.conversations:
+        return
     RESULTS.mkdir(exist_ok=True)
     text = "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines)
     (RESULTS / "consolidation.jsonl").write_text(text)

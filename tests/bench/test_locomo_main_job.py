@@ -1,7 +1,10 @@
 """The main job on ten real conversations: every law of the store, at their size."""
 
+import json
+
 import pytest
 
+from bench import consolidation
 from bench.locomo import DATA_VARIABLE, PASSES, data_path, load, run
 
 TURNS = 5_882
@@ -35,3 +38,18 @@ def test_real_conversations_are_consolidated_looked_back_at_reverted_and_rolled_
     saved = [one.rows_saved for one in report.passes]
     assert saved == sorted(saved)
     assert saved[-1] > 100
+
+
+def test_consolidation_saves_rows_and_keeps_recall(capsys):
+    consolidation.main(["--conversations", "1", "--floors", "0.65"])
+    before, *passes = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert [(one["transform"], one["guard"]) for one in passes] == [
+        ("extractive", "guarded"),
+        ("extractive", "unguarded"),
+        ("latest", "guarded"),
+        ("latest", "unguarded"),
+    ]
+    best = passes[0]
+    assert best["rows_saved"] >= 40  # 60 and more were seen
+    assert best["recall_after"]["all"] >= before["recall"]["all"] - 1.0
+    assert passes[2]["rows_saved"] < passes[3]["rows_saved"]  # the guard holds some back

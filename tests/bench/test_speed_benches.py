@@ -50,6 +50,20 @@ def test_every_speed_measurement_says_whether_it_met_its_bar():
             assert line["met"] == (measured >= line["bar"] if at_least else measured <= line["bar"])
 
 
+def test_curation_is_measured_from_the_join_to_the_search_after_a_pass():
+    lines = {line["bench"]: line for line in lines_of("curate.py", "--quick")}
+    assert {
+        "clustering_greedy",
+        "clustering_in_blocks",
+        "pairs_found_in_blocks",
+        "select",
+        "select_memory",
+        "search_after_a_pass",
+    } <= set(lines)
+    assert lines["pairs_found_in_blocks"]["recall"] >= 0.99
+    assert all("met" in line for line in lines.values())
+
+
 def test_what_grows_is_measured_in_one_line_for_each_number_of_rows():
     lines = lines_of("growth.py", "--rows", "300", "600", "--questions", "3")
     assert [line["rows"] for line in lines] == [300, 600]
