@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from functools import cache
-from io import TextIOWrapper
-from typing import Annotated, Any
 
-import typer
-from typer.main import get_command
 
-from lmem import curate, dream, export, index, lineage, reads, usage, versions, writes
-from lmem.errors import report
-from lmem.options import Common
-from lmem.output import Format
+def _interrupted() -> SystemExit:
+    """Said before there is a command that could say it."""
+    sys.stderr.write("interrupted: nothing was written\n")
+    return SystemExit(130)
+
+
+try:
+    from collections.abc import Sequence
+    from functools import cache
+    from io import TextIOWrapper
+    from typing import Annotated, Any
+
+    import typer
+    from typer.core import TyperGroup
+    from typer.main import get_command
+
+    from lmem import curate, dream, export, index, lineage, reads, usage, versions, writes
+    from lmem.errors import report
+    from lmem.options import Common
+    from lmem.output import Format
+except KeyboardInterrupt:
+    raise _interrupted() from None
 
 __all__ = ["app", "main"]
 
+
+class Tree(TyperGroup):
+    """The commands; Ctrl-C outside of them, while words are parsed, is told and not passed over."""
+
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Of the options before the command."""
+        try:
+            return super().make_context(*given, **options)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # commands tell of theirs
+            raise typer.Abort from None
+
+
 app = typer.Typer(
     name="lmem",
+    cls=Tree,
     help="Git for an AI agent's memory: every write is a version that can be read and undone.",
     epilog=(
         "Exit codes: 0 done, 1 failed, 2 usage or not confirmed, 3 not found, "
@@ -63,22 +95,31 @@ def lmem(
         print(context.get_help())
 
 
-for group in (writes, reads, usage, lineage, curate, dream, export, versions, index):
-    group.register(app)
+try:
+    for group in (writes, reads, usage, lineage, curate, dream, export, versions, index):
+        group.register(app)
+except KeyboardInterrupt:
+    raise _interrupted() from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        _write_utf8()
+        words = sys.argv[1:] if arguments is None else list(arguments)
         _check_encoding(words)
         code = _tree().main(words, prog_name="lmem", standalone_mode=False)
+    except KeyboardInterrupt:
+        return report(typer.Abort())
     except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
         return report(error)
     return code if isinstance(code, int) else 0
+
+
+def _write_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _check_encoding(words: Sequence[str]) -> None:

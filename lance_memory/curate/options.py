@@ -55,6 +55,9 @@ class ClusterMethod(StrEnum):
 class ConsolidateOptions:
     """How to cluster, and what to refuse.
 
+    Whatever the options say, memories that expire or end (`valid_to`) at different times never
+    become one: a retention would be undone, and an ended fact be current again.
+
     Attributes:
         by: near-duplicates by cosine, or structure: one session, one run, one tenant, one prefix
             of the caller's keys (or of ids, where there is no key), one time window.

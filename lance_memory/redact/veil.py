@@ -76,8 +76,7 @@ def _found(texts: Sequence[str], redactor: Redactor, names: _Names) -> list[list
     """What the redactor finds in each text, without what is hidden already."""
     redacted = [redactor.redact(text) for text in texts]
     found = [
-        list(apart(one.found, names.spans(text)))
-        for text, one in zip(texts, redacted, strict=True)
+        list(apart(one.found, names.spans(text))) for text, one in zip(texts, redacted, strict=True)
     ]
     if not any(found) and any(one.text != text for text, one in zip(texts, redacted, strict=True)):
         raise InvalidInputError(
@@ -89,17 +88,26 @@ def _found(texts: Sequence[str], redactor: Redactor, names: _Names) -> list[list
 def _known(known: Iterable[tuple[str, str]], text: str) -> Iterator[Finding]:
     """Where the values stand in a text that the redactor may not have found them in."""
     for kind, value in known:
-        if value in text and any(map(str.isalnum, value)):
-            edge = r"{}" if len(value) >= _WHOLE else r"(?<!\w){}(?!\w)"
-            for match in re.finditer(edge.format(re.escape(value)), text):
-                yield Finding(kind=kind, start=match.start(), end=match.end())
+        for start, end in _places(value, text):
+            yield Finding(kind=kind, start=start, end=end)
+
+
+def _places(value: str, text: str) -> Iterator[Span]:
+    if not any(map(str.isalnum, value)):  # a space between two findings, a comma
+        return
+    end = 0
+    while (start := text.find(value, end)) >= 0:
+        end = start + len(value)
+        around = text[max(0, start - 1) : start] + text[end : end + 1]
+        if len(value) >= _WHOLE or not re.search(r"\w", around):
+            yield start, end
 
 
 class _Names:
     """The placeholder of each value, made when it is first hidden; none is in the texts given."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
+        self._taken = {name for text in texts for name in _NAME.findall(text)}
         self._by_value: dict[str, str] = {}
         self._free: dict[str, Iterator[str]] = {}
 
@@ -128,7 +136,7 @@ class _Names:
 
     def _unused(self, kind: str) -> Iterator[str]:
         names = (f"[{kind}-{number}]" for number in count(1))
-        return (name for name in names if not any(name in text for text in self._texts))
+        return (name for name in names if name not in self._taken)
 
 
 def _kinds(values: Iterable[str]) -> set[str]:

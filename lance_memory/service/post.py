@@ -19,6 +19,9 @@ EXTRA: Final = "openai"
 BODY_SHOWN: Final = 300
 """Characters of an answer that an error message quotes."""
 
+LARGEST: Final = 1 << 28
+"""Bytes: 2,048 vectors of 4,096 numbers, as text with each number on an indented line."""
+
 
 class ServiceError(Exception):
     """The service gave no answer that is JSON. Callers raise an error of theirs in its place."""
@@ -38,16 +41,26 @@ class JsonService:
         retry: how often to try again.
         limit: seconds for a whole answer, however often there is a sign of life; None for any.
             What took so long is not asked for again.
+        largest: bytes of an answer, unpacked. No more of it is read, and it is not asked for
+            again.
     """
 
     def __init__(
-        self, url: str, *, key: str | None, timeout: float, retry: Retry, limit: float | None = None
+        self,
+        url: str,
+        *,
+        key: str | None,
+        timeout: float,
+        retry: Retry,
+        limit: float | None = None,
+        largest: int = LARGEST,
     ) -> None:
         self.url = url
         self._key = key
         self._timeout = timeout
         self._retry = retry
         self._limit = limit
+        self._largest = largest
         self._client: Any = None
         self._making = threading.Lock()
 
@@ -94,12 +107,14 @@ class JsonService:
         )
 
     def _exchanged(self, body: object, end: float | None) -> _Answer:
-        """What came back, read piece by piece, so that a slow trickle ends at the limit."""
+        """What came back, read piece by piece, so that a slow or a long one ends at its limit."""
         client, httpx2 = self._opened(), require("httpx2", EXTRA)
         with client.stream("POST", self.url, json=body) as answer:
             content = bytearray()
             for piece in answer.iter_bytes():
                 content += piece
+                if len(content) > self._largest:
+                    raise httpx2.DecodingError(f"it is longer than {self._largest:,} bytes")
                 if end is not None and time.monotonic() > end:
                     raise httpx2.ReadTimeout(f"its answer was not whole after {self._limit:g} s")
         return _Answer(answer.status_code, answer.headers, bytes(content))
@@ -107,7 +122,7 @@ class JsonService:
     def _parsed(self, content: bytes) -> Any:
         try:
             return json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ServiceError(
                 f"{self.url} must answer in JSON; it gave {self._shown(content)}. "
                 "Is it the endpoint's base URL, which often ends in /v1?"

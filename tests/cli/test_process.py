@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,44 @@ def test_ctrl_c_before_anything_is_written_says_so(store, version):
     assert (child.returncode, out) == (130, b"")
     assert err == b"interrupted: nothing was written\n"
     assert version() == before
+
+
+LOADING = """
+import builtins, os, signal, sys
+before = builtins.__import__
+def load(name, *given, **options):
+    if name == sys.argv[1] and "lmem.main" in sys.modules:
+        builtins.__import__ = before
+        os.kill(os.getpid(), signal.SIGINT)
+    return before(name, *given, **options)
+builtins.__import__ = load
+from lmem.main import main
+sys.exit(main(["list", "--store", "none"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["typing", "typer.main", "lmem.errors", "pydantic", "lance"])
+def test_ctrl_c_while_a_module_loads_says_so(module, tmp_path):
+    """In our own first lines, in the parser, in what it loads to parse, in the engine."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, module],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "interrupted: nothing was written\n")
+
+
+def test_ctrl_c_at_any_moment_of_the_start_says_so(tmp_path):
+    """Before our first line, which may be the case for the first 30 ms here, Python has its own."""
+    for wait in (0.03, 0.06, 0.09, 0.12, 0.15):
+        with subprocess.Popen(
+            [LMEM, "list", "--store", str(tmp_path / "none")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as child:  # fmt: skip
+            time.sleep(wait)
+            child.send_signal(signal.SIGINT)
+            _, err = child.communicate(timeout=30)
+        if "lmem/main.py" in err or child.returncode == 130:
+            assert (child.returncode, err) == (130, "interrupted: nothing was written\n")
 
 
 @pytest.mark.slow

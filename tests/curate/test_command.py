@@ -264,7 +264,7 @@ DIES = "for number, content in asked():\n    if content == 'die':\n        {how}
         ("number = 1", "the program answered id 1, which it was not asked or has answered before"),
         ("number = None", "the program answered id None"),
         ("os.close(1); time.sleep(30)", "the program closed its output"),
-        ("print('x' * 70_000_000)", "the program printed a line longer than 67,108,864 bytes"),
+        ("print('x' * 20_000_000)", "the program printed a line longer than 16,777,216 bytes"),
     ],
 )
 def test_a_program_that_fails_loses_what_it_has_not_answered_and_starts_again(

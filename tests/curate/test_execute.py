@@ -198,6 +198,20 @@ def test_a_reason_is_one_short_line(way):
     assert run(["a"], raising(KeyError), **way) == [failed("it raised KeyError")]
 
 
+def test_a_reason_holds_nothing_that_a_terminal_would_obey(way):
+    odd = RuntimeError("\x1b[31mred\x07 \u202eback\x00 \x9b2J")
+    (found,) = run(["a"], raising(odd), **way)
+    assert found.reason == "it raised RuntimeError: \ufffd[31mred\ufffd \ufffdback\ufffd \ufffd2J"
+    (found,) = run(["a"], raising(TransformError("\x1b]0;title")), **way)
+    assert found.reason == "\ufffd]0;title"
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\x00", " \u2028\x1b\u00a0\u2060", ""])
+def test_a_text_that_nobody_can_see_is_empty(unseen):
+    assert run(["a"], lambda _: unseen) == [failed("the transform gave an empty text")]
+    assert run(["a"], lambda _: f"{unseen}👩\u200d👧") == [derived(f"{unseen}👩\u200d👧")]
+
+
 def raising(*errors):
     """Raises each in turn, then gives "done"."""
     left = list(errors)
@@ -317,6 +331,13 @@ def test_a_call_that_its_executor_cancels_fails():
     threading.Timer(0.2, queued.set).start()
     found = outcomes(both(), transform, Execution(executor=pool, workers=2), stop=never)
     assert list(found) == [derived("done"), failed("it raised CancelledError")]
+
+
+def test_an_executor_that_was_shut_down_is_refused():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(InvalidInputError, match=r"takes no calls: .* that is not shut down"):
+        run(["a"], by_word, executor=pool)
 
 
 HANGING = """

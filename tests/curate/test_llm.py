@@ -26,7 +26,7 @@ HERE = str(Path(__file__).parents[1] / "service")
 if HERE not in sys.path:
     sys.path.append(HERE)
 
-from service_kit import Server, answering, drips, hangs_up, running, says, sleeps  # noqa: E402
+from service_kit import Server, answering, drips, floods, hangs_up, running, says, sleeps  # noqa: E402
 
 KEY = "sk-test-0123456789"
 QUICK = Retry(attempts=3, first_wait=0.001, longest_wait=1.0)
@@ -153,6 +153,22 @@ def test_what_redaction_removes_is_never_sent(server: Server) -> None:
     for kind in PLANTED:
         assert f"[{kind}-1]" in told
     assert "actor='[email-1]'" in told
+
+
+def test_a_value_found_in_one_text_is_sent_in_none(server: Server) -> None:
+    cluster = [
+        memory("The router password: Xk29-hunter2", 0, actor="hunter2b"),
+        memory("Log in to the router with Xk29-hunter2", 1, actor="Bob"),
+        memory("The password of the router is Xk29-hunter2.", 2),
+        memory("password=hunter2b; ann.lee@example.com", 3),
+        memory("_ann.lee@example.com_", 4, actor="x/ann.lee@example.com@y"),
+    ]
+    server.plan = [says(500), replies("Use [secret-1].")]
+    assert transform(server)(cluster) == "Use Xk29-hunter2."
+    assert len(server.bodies) == 2
+    for body in server.bodies:
+        for value in (b"Xk29", b"hunter2", b"ann.lee"):
+            assert value not in body
 
 
 def test_values_come_back_into_the_text(server: Server) -> None:
@@ -318,6 +334,16 @@ def test_the_wait_that_the_service_names_is_kept(server: Server) -> None:
     server.plan = [says(429, "slow down", retry_after="3600")]
     with pytest.raises(TransformError, match="at try 1 of 3; it asks to wait 3600 s"):
         transform(server)(CLUSTER)
+
+
+@pytest.mark.parametrize("headers", [{}, {"content_encoding": "gzip"}])
+def test_an_answer_without_end_is_an_error_and_is_not_asked_for_again(
+    server: Server, headers: Any
+) -> None:
+    server.plan = [floods(40_000_000, **headers)]
+    with pytest.raises(TransformError, match=r"is longer than 16,777,216 bytes\), at try 1 of 3"):
+        transform(server)(CLUSTER)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("slow", [sleeps, drips])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,24 @@ def test_likeness_crosses_no_boundary(store, field):
     if field not in ("kind", "actor"):
         (found,) = chosen(store, {"across": (field,)}).clusters
         assert len(found.ids) == 6
+
+
+@pytest.mark.parametrize("by", ["similarity", "session", "prefix", "window"])
+@pytest.mark.parametrize("end", ["expires_at", "valid_to"])
+def test_memories_that_end_at_different_times_are_kept_apart(store, by, end):
+    """Or a retention would be undone, and what is over become current."""
+    one, other = NOON + timedelta(days=9000), NOON + timedelta(days=9000, microseconds=1)
+    place = count()
+
+    def added(**ends):
+        i = next(place)
+        return store.add("same words", session="s", key=f"notes/{i}", event_at=NOON, **ends).id
+
+    pairs = [sorted(added(**ends) for _ in range(2)) for ends in ({}, {end: one}, {end: other})]
+    added(expires_at=one, valid_to=other)
+    found = chosen(store, {"by": by})
+    assert found.considered == 7
+    assert sorted(sorted(cluster.ids) for cluster in found.clusters) == sorted(pairs)
 
 
 @pytest.mark.parametrize("by", ["session", "run", "tenant"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
@@ -93,6 +94,20 @@ def hangs_up(handler: Handler, _: Any) -> None:
 def sleeps(handler: Handler, body: dict[str, Any]) -> None:
     time.sleep(0.5)
     hangs_up(handler, body)
+
+
+def floods(size: int, **headers: str) -> Step:
+    """Blanks, so many, for as long as somebody listens; packed if the headers say gzip."""
+
+    def step(handler: Handler, _: Any) -> None:
+        packed = headers.get("content_encoding") == "gzip"
+        content = gzip.compress(bytes(size), 1) if packed else b" " * size
+        handler.begin(200, len(content), **headers)
+        with suppress(OSError):
+            handler.wfile.write(content)
+        handler.close_connection = True
+
+    return step
 
 
 def drips(handler: Handler, _: Any) -> None:

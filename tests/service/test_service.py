@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service_kit import Server, answering, drips, hangs_up, running, says, sleeps
+from service_kit import Server, answering, drips, floods, hangs_up, running, says, sleeps
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.service import JsonService, Retry, ServiceError
@@ -60,6 +61,30 @@ def test_without_a_limit_a_sign_of_life_is_enough(server: Server) -> None:
     with pytest.raises(ServiceError, match="did not answer"):
         service(server, timeout=0.3).post({})
     assert time.monotonic() - started > 0.6
+
+
+@pytest.mark.parametrize("headers", [{}, {"content_encoding": "gzip"}])
+def test_of_an_answer_that_is_too_long_no_more_is_read(server: Server, headers: Any) -> None:
+    server.plan = [floods(50_000_000, **headers)]
+    one = service(server, largest=1 << 20, retry=Retry(first_wait=0))
+    with pytest.raises(ServiceError, match=r"is longer than 1,048,576 bytes\), at try 1 of 4"):
+        one.post([1])
+    assert len(server.requests) == 1
+    assert one.post([1]) == {"got": [1]}
+
+
+def test_an_answer_may_be_as_long_as_the_largest(server: Server) -> None:
+    content = json.dumps("x" * 1000)
+    server.plan = [says(200, content), says(200, content)]
+    assert service(server, largest=len(content)).post({}) == "x" * 1000
+    with pytest.raises(ServiceError, match="longer than"):
+        service(server, largest=len(content) - 1).post({})
+
+
+def test_an_answer_nested_without_end_is_no_json(server: Server) -> None:
+    server.plan = [says(200, "[" * 200_000)]
+    with pytest.raises(ServiceError, match="must answer in JSON"):
+        service(server).post({})
 
 
 def test_a_copy_in_another_process_asks_as_the_original(server: Server) -> None:

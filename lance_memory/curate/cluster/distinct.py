@@ -1,18 +1,22 @@
 """Which memories say different things, however near their vectors are.
 
 An embedder hardly tells `5` from `6`, `Ana` from `Eva` or `likes` from `does not like`. Rules do:
-two memories conflict where each has a number, a name, a month, a weekday or a side of an opposite
-that the other lacks, or where one denies and the other does not. One that merely says more does
-not conflict.
+two memories conflict where each has a number, a unit, a name, a month, a weekday or a side of an
+opposite that the other lacks, or where one denies and the other does not. One that merely says more
+does not conflict.
+
+An embedder made for English reads other scripts badly. Words it does not read at all (Thai,
+Amharic, emoji) are such facts too; of two texts in letters that it only spells (Russian, Arabic,
+Hindi) one must have half of the words of the other.
 
 What the rules cannot see: names in scripts without capitals, but for the places in `facts.lexicon`;
-who did what to whom (`Ana met Eva`); units.
+who did what to whom (`Ana met Eva`); Chinese characters that the embedder does not know.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
@@ -24,8 +28,14 @@ from numpy.typing import NDArray
 from lance_memory.curate.facts import STOP, is_negation, is_portuguese, plain, sentences, tokens
 from lance_memory.curate.facts.lexicon import COMMON, DENIALS, ENDED, OPPOSITES, PERSON, PLACES
 from lance_memory.curate.facts.numbers import numbers
+from lance_memory.curate.facts.scripts import foreign, unread
+from lance_memory.curate.facts.units import measures
 
 __all__ = ["Apart", "Facts", "conflict", "facts"]
+
+
+_SHARED = {"wording": 0.5}
+"""What share of the fewer values of a kind two texts have in common; of other kinds: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +55,7 @@ def conflict(a: Facts, b: Facts) -> str | None:
     """Why the two must not become one memory, as "number 5 against 6"; None where they may."""
     for kind, some in a.values.items():
         others = b.values.get(kind, some)
-        if not (some <= others or others <= some):
+        if len(some & others) < _SHARED.get(kind, 1) * min(len(some), len(others)):
             mine, theirs = (", ".join(sorted(s)) for s in (some - others, others - some))
             return f"{kind} {mine} against {theirs}"
     return "a negation against none" if a.negated != b.negated else None
@@ -80,7 +90,10 @@ class Apart:
         self._number[at] = [number[key] for key in keys]
         self._distinct = [Facts(values=dict(values), negated=no) for values, no in number]
         self._negated = np.array([some.negated for some in self._distinct], np.bool_)
-        self._kinds = [_incidence(self._distinct, kind) for kind in _kinds(self._distinct)]
+        self._kinds = [
+            (*_incidence(self._distinct, kind), _SHARED.get(kind, 1))
+            for kind in _kinds(self._distinct)
+        ]
 
     def alike(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """A number for each of the rows, the same where all facts are."""
@@ -107,9 +120,9 @@ class Apart:
         """Which of the rows a [m] may be with which of the rows b [n], bool [m, n]."""
         rows, columns = self._number[a], self._number[b]
         may: NDArray[np.bool_] = self._negated[rows][:, None] == self._negated[columns]
-        for values, sizes in self._kinds:
+        for values, sizes, share in self._kinds:
             common = (values[rows] @ values[columns].T).toarray()
-            may &= common >= np.minimum(sizes[rows][:, None], sizes[columns])
+            may &= common >= share * np.minimum(sizes[rows][:, None], sizes[columns])
         return may
 
 
@@ -189,23 +202,38 @@ def _undone(word: str) -> str:
 
 
 def _facts(text: str, *, names: AbstractSet[str], undone: bool) -> Facts:
+    folded = plain(text)
     values: dict[str, set[str]] = {}
     other: set[str] = set()
-    for quantity in numbers(text):
-        values.setdefault(quantity.kind, set()).add(quantity.value)
-        other.update(re.split(r"\W+", plain(quantity.written)))
-    folded = plain(text)
-    for side in _opposite().finditer(folded):
-        family, _, value = str(side.lastgroup).partition("_")
-        values.setdefault(family, set()).add(value)
-        other.update(side.group().split())
+    for kind, value, written in _told(text, folded):
+        values.setdefault(kind, set()).add(value)
+        other.update(re.split(r"\W+", written))
     named = {*(names - other), *_PLACE.findall(text), *_PERSON.findall(text)}
-    if named:
-        values["name"] = named
+    named.update(letter.casefold() for letter in _LETTER.findall(text))
+    apart = {"name": named, "word": unread(text), "wording": foreign(text), "file": _files(text)}
+    values |= {kind: set(some) for kind, some in apart.items()}
     return Facts(
-        values={kind: frozenset(some) for kind, some in sorted(values.items())},
+        values={kind: frozenset(some) for kind, some in sorted(values.items()) if some},
         negated=undone or _denies(text) or bool(_ENDED.search(folded)),
     )
+
+
+def _told(text: str, folded: str) -> Iterator[tuple[str, str, str]]:
+    """Quantities, units and sides of opposites: kind, value, and the words, which are no names."""
+    quantities = numbers(text)
+    for quantity in quantities:
+        yield quantity.kind, quantity.value, plain(quantity.written)
+    for measure, written in measures(text, quantities):
+        yield "unit", measure, written
+    for side in _opposite().finditer(folded):
+        family, _, value = str(side.lastgroup).partition("_")
+        yield family, value, side.group()
+
+
+def _files(text: str) -> Iterator[str]:
+    """The names of files and folders, and addresses."""
+    for path in _FILE.findall(text) if "." in text else ():
+        yield from path.casefold().split("/")
 
 
 def _denies(text: str) -> bool:
@@ -231,5 +259,8 @@ def _opposite() -> re.Pattern[str]:
 
 
 _ENDED = re.compile(_words_of(f"{DENIALS}|{ENDED}"))
+_FILE = re.compile(r"(?<![\w@./-])(?:[\w@-]+[./])*[\w@-]+\.(?:[a-z][a-z0-9]{1,4}|[chr])(?!\w)")
+_LETTER = re.compile(r"(?<=\w )[A-HJ-Z](?:\+\+|#)?(?![\w'’-])")
+"""A capital alone behind a word names a gate, a plan or a vitamin. `I` does not."""
 _PERSON = re.compile(PERSON)
 _PLACE = re.compile("|".join(PLACES))

@@ -26,6 +26,9 @@ __all__ = ["Found", "Selection", "select"]
 _BATCH = 65_536
 _NAMED = (ClusterBy.SESSION, ClusterBy.RUN, ClusterBy.TENANT)
 _PREFIX = "prefix"
+_ENDS = ("expires_at", "valid_to")
+_OPEN = -(2**63)
+"""An end that there is not; no time is written so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +105,12 @@ def _narrow(snapshot: Snapshot, predicate: str | None, options: ConsolidateOptio
 
 
 def _labels(options: ConsolidateOptions) -> list[str]:
-    """What all members of a cluster have in common."""
-    labels = options.boundary()
+    """What all members of a cluster have in common.
+
+    When they end is such: what they become must not outlive the one that had to go first, nor be
+    current where one of them no longer is.
+    """
+    labels = [*options.boundary(), *_ENDS]
     if options.by == ClusterBy.SIMILARITY:
         labels += ["kind", "actor"]
     elif options.by in _NAMED or options.by == ClusterBy.PREFIX:
@@ -125,7 +132,10 @@ def _labelled(rows: pa.Table, options: ConsolidateOptions) -> pa.Table:
         rows = rows.append_column(_PREFIX, prefix)
     happened = pc.coalesce(rows["event_at"], rows["created_at"])
     kept = {"id": rows["id"], "happened_at": happened, "created_at": rows["created_at"]}
-    labels = {f"by {name}": rows[name].dictionary_encode() for name in _labels(options)}
+    ends = {name: pc.fill_null(rows[name].cast(pa.int64()), _OPEN) for name in _ENDS}
+    labels = {
+        f"by {name}": ends.get(name, rows[name]).dictionary_encode() for name in _labels(options)
+    }
     return pa.table({**kept, **labels, "_rowaddr": rows["_rowaddr"]})
 
 

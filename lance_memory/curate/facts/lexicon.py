@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMON", "DENIALS", "ENDED", "OPPOSITES", "PERSON", "PLACES"]
+__all__ = ["COMMON", "DENIALS", "ENDED", "NEGATIONS", "OPPOSITES", "PERSON", "PLACES", "UNITS"]
 
 COMMON = frozenset(
     """
@@ -87,14 +87,30 @@ PERSON = (
 )
 """Chinese names of people: a common surname, or 小 and the like, where a name may stand."""
 
+NEGATIONS = (
+    r"not|no|never|none|nothing|nobody|neither|nor|without|cannot|.+n['’]t"
+    r"|(?:ai|are|ca|could|did|do|does|had|has|have|is|might|must|need|should|was|were|wo|would)nt"
+    r"|não|nunca|jamais|sem|nem|pas|kein(?:e[mnrs]?)?|nichts?|nie|niemals|не|нет|никогда"
+    r"|不|没|無|无"
+)
+"""Words that deny, accents and all. Notes have contractions without the apostrophe as often as with
+it; the two of them that are words of their own hardly anyone uses."""
+
 DENIALS = (
     r"hardly|barely|scarcely|rarely|seldom|unable|impossible|lack(?:s|ed|ing)?|avoid(?:s|ed|ing)?"
     r"|(?:failed|fails?|refused?|refuses) to"
 )
 """Denials without a "not"."""
 
-ENDED = r"stop(?:s|ped|ping)?|quit(?:s|ting)?|ceas(?:e|es|ed|ing)|deix(?:ou|ei) de|par(?:ou|ei) de"
-"""Who stopped something does it no longer."""
+_USED_TO = "".join(
+    rf"(?<!\b{word} used to)"
+    for word in "am is are was were be been being get gets got 'm 's 're".split()  # noqa: SIM905
+)
+ENDED = (
+    r"stop(?:s|ped|ping)?|quit(?:s|ting)?|ceas(?:e|es|ed|ing)|deix(?:ou|ei) de|par(?:ou|ei) de"
+    rf"|formerly|used to{_USED_TO}"
+)
+"""Who stopped something, or used to do it, does it no longer; one who is used to it may."""
 
 OPPOSITES = {
     "taste": {
@@ -119,6 +135,17 @@ OPPOSITES = {
         "evening": "evenings?|tonight|晚上",
         "night": "nights?|nightly|noite|夜里",
     },
+    "worth": {"good": "good", "bad": "bad"},
+    "marriage": {
+        "married": "married",
+        "divorced": "divorced",
+        "widowed": "widowed",
+        "single": r"single(?<!\ba single)(?<!every single)",
+    },
+    "workday": {"in": "weekdays?|workdays?", "off": "weekends?"},
+    "diet": {"vegan": "vegans?", "vegetarian": "vegetarians?"},
+    "belief": {"sure": "know|knows|knew|believe[sd]?", "unsure": "doubt(?:s|ed)?"},
+    "life": {"alive": "alive", "dead": "dead|died|deceased|passed away"},
     "gate": {"open": "open(?:s|ed)?|aberto|aberta", "shut": "closed?|shut|fechado|fechada"},
     "trade": {"buys": "buys?|bought|buying|compr(?:a|ou)", "sells": "sells?|sold|selling|vendeu?"},
     "passage": {
@@ -157,7 +184,7 @@ OPPOSITES = {
     "length": {
         "km": "km|kilomet(?:er|re)s?|公里",
         "mile": "miles?",
-        "metre": "m|met(?:er|re)s?|米",
+        "metre": "met(?:er|re)s?|米",
         "foot": "feet|foot|ft",
     },
     "kin": {
@@ -177,3 +204,48 @@ OPPOSITES = {
 }
 """The most common opposites, and words of which only one holds: family → side → its forms, regular
 expressions. No list is complete; what is not in here is told apart by the vectors alone."""
+
+UNITS = {
+    "mcg": "mcg|[µμ]g|micrograms?",
+    "mg": "mg|milligram(?:me)?s?",
+    "kg": "kg|kgs|kilos?|kilogram(?:me)?s?|公斤|千克",
+    "g": "g|gram(?:me)?s?|克",
+    "tonne": "t|tons?|tonnes?|吨",
+    "lb": "lbs?|pounds?",
+    "oz": "oz|ounces?",
+    "ml": "ml|millilit(?:er|re)s?|毫升",
+    "cl": "cl",
+    "litre": "l|lit(?:er|re)s?|litros?|升",
+    "gallon": "gallons?",
+    "pint": "pints?",
+    "cup": "cups?",
+    "teaspoon": "tsp|teaspoons?",
+    "tablespoon": "tbsp|tablespoons?",
+    "kmh": "km/h|kmh|kph",
+    "mph": "mph",
+    "mm": "mm|millimet(?:er|re)s?|毫米",
+    "cm": "cm|centimet(?:er|re)s?|厘米",
+    "km": "km|kms|kilomet(?:er|re)s?|公里",
+    "metre": "m|met(?:er|re)s?|metros?|米",
+    "mile": "mi|miles?",
+    "yard": "yards?",
+    "foot": "ft|feet|foot",
+    "inch": "inch(?:es)?",
+    "celsius": "°? ?c|(?:degrees? )?celsius",
+    "fahrenheit": "°? ?f|(?:degrees? )?fahrenheit",
+    "percent": "%|percent|per cent|por cento",
+    "ms": "ms|milliseconds?",
+    "second": "s|secs?|seconds?|segundos?|秒",
+    "minute": "mins?|minutes?|minutos?|分钟",
+    "hour": "h|hrs?|hours?|horas?|小时",
+    "day": "days?|dias?|天",
+    "week": "weeks?|semanas?|周",
+    "month": "months?|meses|mes|个月",
+    "year": "years?|yrs?|anos?|年",
+    "kb": "kb|kilobytes?",
+    "mb": "mb|megabytes?",
+    "gb": "gb|gigabytes?",
+    "tb": "tb|terabytes?",
+}
+"""What a number measures: unit → its forms behind it, regular expressions. Only units that may take
+each other's place, as `mg` and `g`, which vectors hardly tell apart; they do `5 cats`, `5 dogs`."""

@@ -111,7 +111,7 @@ _PIECE = (
     rf"|(?P<yue>(?:\d+|{_NUMERAL}))(?=月)"
     r"|(?:星期|礼拜|周)(?P<xingqi>[一二三四五六日天])"
     rf"|(?P<numeral>{_NUMERAL})(?=[{_MEASURES}])"
-    r"|(?P<code>(?<![\w.])(?:\d+[A-JLN-Z]|[A-Z]\d+)(?!\w))"
+    r"|(?P<code>(?<![\w.])(?:\d+(?!(?-i:[gls]))[A-JLN-Z]|[A-Z]\d+)(?!\w))"
     r"|(?P<digits>(?:(?<![\w.,])[-\u2212])?\d+(?:[.,:/\-]\d+)*)(?P<kilo>k\b)?"
     rf"|(?P<span>\b(?:for|in|after|within|last|take[sn]?|took) an?)(?= (?:{_SPANS})\b)"
     rf"|(?P<word>[^\W\d_{CJK}]+(?:-feiras?)?)"

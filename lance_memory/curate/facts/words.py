@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lance_memory.curate.facts.folding import CJK, plain
+from lance_memory.curate.facts.lexicon import NEGATIONS
 from lance_memory.curate.facts.numbers import numbers
 
 __all__ = [
@@ -33,10 +34,7 @@ _TOKEN = re.compile(
     rf"|[{CJK}]"  # a character each
     r"|[^\W\d_]+(?:['’][^\W\d_]+)?"  # words, contractions in one piece
 )
-_NEGATION = re.compile(
-    r"^(?:not|no|never|none|nothing|nobody|neither|nor|without|cannot|.+n['’]t"
-    r"|não|nunca|jamais|sem|nem|pas|不|没|無|无)$"
-)
+_NEGATION = re.compile(f"^(?:{NEGATIONS})$")
 _PORTUGUESE = frozenset("é da do das dos uma um em está às ao não são pela pelo".split())  # noqa: SIM905
 STOP = frozenset(
     """

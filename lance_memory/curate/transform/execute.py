@@ -15,12 +15,14 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
 from lance_memory.curate.transform.daemon import DaemonThreads
 from lance_memory.curate.transform.protocol import BatchTransform, Transform
 from lance_memory.curate.transform.verdict import Outcome, Verdict, raised, verdicts
+from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import instance, real, seconds, whole
 from lance_memory.record.memory import Memory
 
@@ -81,7 +83,8 @@ def outcomes(
     outcomes end: they are those of the first clusters.
 
     Raises:
-        InvalidInputError: the transform's batch size is no number from 1 on.
+        InvalidInputError: the transform's batch size is no number from 1 on; the executor takes
+            no calls, as one that was shut down.
         KeyboardInterrupt, SystemExit: from the transform too; whatever else it raises is the
             outcome of its cluster.
     """
@@ -89,7 +92,8 @@ def outcomes(
     whole("batch_size", size, least=1)
     batches = _batches(iter(clusters), size)
     if execution.executor is not None:
-        yield from _flow(batches, transform, execution, execution.executor.submit, stop)
+        submit = partial(_there, execution.executor)
+        yield from _flow(batches, transform, execution, submit, stop)
     elif execution.workers == 1 and execution.timeout is None:
         yield from _flow(batches, transform, execution, _here, stop, ahead=1)
     else:
@@ -239,6 +243,17 @@ def _here(function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(function(*arguments))
     return future
+
+
+def _there(executor: Executor, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+    try:
+        return executor.submit(function, *arguments)
+    except BrokenExecutor:
+        raise
+    except RuntimeError as error:
+        raise InvalidInputError(
+            f"the executor takes no calls: {error}; give Execution one that is not shut down"
+        ) from error
 
 
 def _ended(call: Future[list[Verdict]], size: int) -> list[Verdict]:

@@ -38,6 +38,8 @@ to the newest. Write the one memory that takes their place.
 """
 """What the model is told before the memories, unless the caller adds to it."""
 
+_LARGEST: Final = 1 << 24  # bytes of an answer, reasoning included
+
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
 _THOUGHT_END: Final = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})[^\n`]*\n(?P<inside>.*?)\n?\1", re.DOTALL)
@@ -47,14 +49,15 @@ class LLMTransform:
     """Asks `{base_url}/chat/completions` to write one memory of a cluster.
 
     What is sent: the rules, and of each memory its content, actor and date, after redaction. Each
-    value that the redactor finds is replaced by a numbered placeholder, and put back into the
-    answer here: the model never sees it and the memory keeps it. Nothing else of a memory leaves.
+    value that the redactor finds in one of these is replaced in all of them by a numbered
+    placeholder, and put back into the answer here: the model never sees it and the memory keeps
+    it. Nothing else of a memory leaves.
 
-    An answer that was cut, is empty, ends inside its reasoning, or holds a placeholder that was
-    not given is an error. `Execution(retries=...)` asks again, which may help where `temperature`
-    is above 0; after the last try the cluster stays as it is. A placeholder may be missing: the
-    newer of two addresses holds. What that loses is for `max_dropped` to judge, on the restored
-    text.
+    An answer that was cut, is empty, is longer than 16 MiB, ends inside its reasoning, or holds a
+    placeholder that was not given is an error. `Execution(retries=...)` asks again, which may
+    help where `temperature` is above 0; after the last try the cluster stays as it is. A
+    placeholder may be missing: the newer of two addresses holds. What that loses is for
+    `max_dropped` to judge, on the restored text.
 
     Constructing connects to nothing. Safe to share between threads; a copy in another process
     connects anew.
@@ -104,6 +107,7 @@ class LLMTransform:
             timeout=timeout,
             retry=retry or Retry(),
             limit=timeout,
+            largest=_LARGEST,
         )
 
     def __repr__(self) -> str:

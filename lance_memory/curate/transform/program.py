@@ -18,7 +18,7 @@ __all__ = ["Program"]
 
 _GRACE = 2.0  # seconds for a program to end by itself once its input is closed
 _MOMENT = 0.5  # seconds for what follows at once: a status behind a closed output, a last line
-_LONGEST_LINE = 1 << 26  # bytes
+_LONGEST_LINE = 1 << 24  # bytes
 _LAST_LINES = 5
 _LAST_WIDTH = 300
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from lance_memory.record.memory import Memory
 __all__ = ["Outcome", "Verdict", "raised", "verdicts"]
 
 _SHOWN = 200
+_UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
+"""Unicode's categories of separators, control and format characters."""
 _LASTING = (InvalidInputError, MissingExtraError, BrokenExecutor)
 """Nothing that passes by itself: asking again gives the same."""
 
@@ -78,7 +81,7 @@ def _judged(answer: object) -> Verdict:
     derived = Derived(content=answer) if isinstance(answer, str) else answer
     if not isinstance(derived, Derived) or not isinstance(derived.content, str):
         return _failed(f"the transform gave {_shown(answer)}; it gives a text, a Derived or None")
-    if not derived.content.strip():
+    if all(unicodedata.category(character) in _UNSEEN for character in derived.content):
         return _failed("the transform gave an empty text")
     return Verdict(Outcome(derived=derived))
 
@@ -97,6 +100,7 @@ def _shown(answer: object) -> str:
 
 
 def _line(text: str) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text[: 4 * _SHOWN].split())
+    """The beginning of a text, on one line, without what a terminal would obey."""
+    words = " ".join(text[: 4 * _SHOWN].split())
+    line = "".join(character if character.isprintable() else "\ufffd" for character in words)
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
