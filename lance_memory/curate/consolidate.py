@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,7 +27,7 @@ from lance_memory.errors import InvalidInputError, RejectedError, StoppedError
 from lance_memory.record.identity import new_id, new_ids
 from lance_memory.record.intake import take_in
 from lance_memory.record.memory import Memory, Scope
-from lance_memory.record.rows import EMBEDDING, superseded, to_memories
+from lance_memory.record.rows import EMBEDDING, FINGERPRINT, superseded, to_memories
 from lance_memory.storage import Audit, ChangeSet, Snapshot
 
 __all__ = ["Pass", "Surroundings", "change_set", "plan_consolidation"]
@@ -155,7 +155,11 @@ def plan_consolidation(
 
 
 def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> ChangeSet:
-    """The plan as one change set: derived rows in, sources superseded by them."""
+    """The plan as one change set: derived rows in, sources superseded by them.
+
+    Raises:
+        InvalidInputError: the plan gives a key that none of its sources has.
+    """
     accepted = plan.accepted
     derived = [dict(cluster.derived) for cluster in accepted if cluster.derived is not None]
     successor = {
@@ -165,6 +169,12 @@ def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> 
     }
     rows = snapshot.by_ids(list(successor), columns=snapshot.schema.names)
     present = rows["id"].to_pylist()
+    columns = (rows[name].to_pylist() for name in (*FINGERPRINT, "key"))
+    found = dict(zip(present, zip(*columns, strict=True), strict=True))
+    for cluster in accepted:
+        same = [i for i, seen in cluster.sources.items() if found.get(i, ())[:-1] == seen]
+        keys = {i: found[i][-1] for i in same}
+        _refuse_foreign_key(cluster, keys)
     by = pa.array([successor[identifier] for identifier in present], pa.string())
     return ChangeSet(
         audit=audit,
@@ -172,6 +182,24 @@ def change_set(snapshot: Snapshot, plan: ConsolidationPlan, *, audit: Audit) -> 
         updates=superseded(rows, by=by, reason="consolidated", now=plan.at),
         seen={i: seen for cluster in accepted for i, seen in cluster.sources.items()},
     )
+
+
+def _refuse_foreign_key(cluster: ClusterPlan, keys: Mapping[str, str | None]) -> None:
+    """A derived memory has a key of its sources, or none; a saved plan may have been edited.
+
+    Where sources were changed since, and are not among `keys`, the commit will say so.
+
+    Raises:
+        InvalidInputError: it has another.
+    """
+    row = cluster.derived or {}
+    key = row.get("key")
+    there = cluster.sources.keys() <= keys.keys()
+    if key is not None and there and key not in {keys[source] for source in cluster.sources}:
+        raise InvalidInputError(
+            f"the plan gives {row['id']} the key {key!r}, which none of its sources has; "
+            "was the file edited?"
+        )
 
 
 def _cut(asked: Pass, deadline: Deadline, *, looked_at: int, there: int) -> str:

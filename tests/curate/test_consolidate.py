@@ -707,3 +707,13 @@ def test_a_text_that_is_longer_than_its_sources_is_no_consolidation(store):
     assert [c.reason for c in plan.failed] == [
         "the transform gave 2,400 characters, and the sources have 22"
     ]
+
+
+def test_a_source_whose_key_was_changed_since_makes_the_plan_stale(store):
+    keyed = store.add("tea at four", key="tea").id
+    store.add("at four tea")
+    plan = store.consolidate(dry_run=True)
+    assert [c.derived["key"] for c in plan.accepted] == ["tea"]
+    store.update(keyed, key="coffee")
+    with pytest.raises(ConflictError):
+        store.apply(plan)

@@ -130,7 +130,7 @@ def test_rows_added_while_a_transform_thinks_survive(tmp_path):
         other.optimize(vector_index_from=2)
         return "summary"
 
-    result = store.consolidate(EVERYTHING, slow)
+    result = store.consolidate(EVERYTHING, slow, guard=None)
     assert result.write.inserted == 1
     assert {m.content for m in store.list()} == {
         "summary",
@@ -159,7 +159,7 @@ def test_a_source_that_was_touched_makes_the_plan_stale(tmp_path, verb):
         return "summary"
 
     with pytest.raises(ConflictError) as caught:
-        store.consolidate(EVERYTHING, slow)
+        store.consolidate(EVERYTHING, slow, guard=None)
     assert caught.value.ids == (ids[2],)
     assert all(m.content != "summary" for m in store.list(states="any"))
     assert store.get(ids[0]).state == "active"

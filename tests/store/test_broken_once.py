@@ -73,7 +73,7 @@ def tampered(plan, change):
     [
         lambda clusters: clusters[0].update(sources={}),
         lambda clusters: clusters.append(clusters[0]),
-        lambda clusters: clusters[0]["derived"].update(key="K"),
+        lambda clusters: clusters[0]["derived"].update(key="K"),  # told when it is applied
         lambda clusters: clusters[0]["derived"].update(state="retired"),
         lambda clusters: clusters[0]["derived"].update(superseded_by="me"),
         lambda clusters: clusters[0]["derived"].update(revision=-5),
@@ -83,8 +83,10 @@ def tampered(plan, change):
 def test_a_plan_that_was_edited_into_nonsense_is_refused(store, change):
     store.add_many([{"content": f"tea at {i}", "session": "s"} for i in range(3)])
     plan = store.consolidate(ConsolidateOptions(by="session"), dry_run=True)
+    before = store.version
     with pytest.raises(InvalidInputError, match="plan"):
-        ConsolidationPlan.from_json(tampered(plan, change))
+        store.apply(ConsolidationPlan.from_json(tampered(plan, change)))
+    assert store.version == before
 
 
 @pytest.mark.parametrize(
