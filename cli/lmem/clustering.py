@@ -27,9 +27,13 @@ _PATIENCE = 120.0
 class Clustering:
     """Which memories become one."""
 
-    by: Annotated[str, typer.Option(help="similarity, session, run, tenant, prefix or window.")] = (
-        "similarity"
-    )
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What a cluster is of: similarity; the same session, run or tenant (scope "
+            "levels); prefix, keys that begin alike; or window, a stretch of time."
+        ),
+    ] = "similarity"
     method: Annotated[str, typer.Option(help="Of similarity: greedy, components or average.")] = (
         "greedy"
     )
@@ -43,7 +47,10 @@ class Clustering:
         str, typer.Option(help="A prefix of a key is what stands before its last one.")
     ] = "/"
     across: Annotated[
-        list[str] | None, typer.Option(help="Scope level a cluster may cross; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="Scope level a cluster may cross: tenant, user, agent, session or run; repeatable."
+        ),
     ] = None
     distinct: Annotated[
         bool,
@@ -92,7 +99,11 @@ class Transforming:
     ] = None
     transform_cmd: Annotated[
         Name,
-        typer.Option(metavar="COMMAND", help="A program that reads and writes JSON lines."),
+        typer.Option(
+            metavar="COMMAND",
+            help='A program: a line {"id", "memories": [{"content", ...}]} in, '
+            'a line {"id", "content"} out, flushed.',
+        ),
     ] = None
     llm_url: Annotated[
         Name,

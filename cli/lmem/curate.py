@@ -155,16 +155,22 @@ def _applied(
             return
     elif plan.skipped:
         call.out.preview(lambda: call.draw.cluster_plan(plan, show=show))
+    plan.refuse_failures()
+    plan.refuse_unanswered()
     result = _committed(store, plan, gate.reason)
-    line = call.draw.line
+    call.out.show(result, human=lambda: _done(call, plan, result), quiet=[result.version])
 
-    def drawn() -> RenderableType:
-        nothing = f"nothing to consolidate in {call.draw.count(plan.selected)}; version "
-        text = f"{nothing}{result.version} stays"
-        found: RenderableType = call.draw.written(result) if plan.accepted else line(text)
-        return found
 
-    call.out.show(result, human=drawn, quiet=[result.version])
+def _done(call: Call, plan: ConsolidationPlan, result: WriteResult) -> RenderableType:
+    from rich.console import Group
+
+    line, failures = call.draw.line, ""
+    if plan.failed:
+        failures = f"{plan.failures}: {plan.failed[0].reason}"
+    if plan.accepted:
+        return Group(call.draw.written(result), *([line(failures)] if failures else []))
+    what = failures or f"nothing to consolidate in {call.draw.count(plan.selected)}"
+    return Group(line(f"{what}; version {result.version} stays"))
 
 
 def _committed(store: MemoryStore, plan: ConsolidationPlan, reason: str) -> WriteResult:

@@ -76,8 +76,9 @@ def dream(
 
     A line for each pass; a pass is one version. Of all processes one makes a pass at a time, and
     only where something is new since the last one. A pass considers 20,000 memories, makes 500
-    of clusters, takes 120 s and gives a call 60 s, unless options say otherwise; where it ends
-    before the oldest memory, the next ones go on below.
+    of clusters, takes 120 s and gives a call 60 s (a program or an endpoint 120 s), unless options
+    say otherwise; where it ends before the oldest memory, the next ones go on below. A pass commits
+    without asking, with --once too; --dry-run shows it first.
     """
     if status and (once or dry_run):
         raise typer.BadParameter("--status goes with neither --once nor --dry-run")
@@ -163,9 +164,11 @@ def _line(call: Call, result: DreamResult) -> str:
         "nothing": f"nothing to consolidate, version {result.version} stays",
         "stopped": "stopped, nothing was written",
     }.get(result.outcome, f"{result.outcome}: {result.reason}")
+    asked = count(result.clusters + result.skipped, "cluster", "clusters")
+    failed = f"; {result.failed} of {asked} failed" if result.failed else ""
     cut = f"; not all was looked at: {result.cut}" if result.cut else ""
     why = f"{result.trigger or 'dream'}, {result.seconds:.1f} s"
-    return f"{result.at:%Y-%m-%d %H:%M:%S}  {what}{cut} ({why})"
+    return f"{result.at:%Y-%m-%d %H:%M:%S}  {what}{failed}{cut} ({why})"
 
 
 def _show_plan(call: Call, dreamer: Dreamer, show: int) -> None:

@@ -27,6 +27,7 @@ _OPTION = re.compile(r"^(?:row 0: )?([a-z][a-z_]*)=")
 _WORDS = (
     (r"or use list\(\)", "or use `lmem list`"),
     (r" or MemoryStore\.open\(path\)", ""),
+    (r"or ask to overwrite it$", "or overwrite it with --overwrite"),
     (
         r"; give one, for example datetime\(\.\.\., tzinfo=UTC\) or (\S+?)(?=;|$)",
         r"; write one like \1, or take such times as UTC with --assume-utc",

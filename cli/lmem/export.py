@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,8 @@ def export(
         human=lambda: _drawn(call, found, directory),
         quiet=[directory / file.name for file in found.files],
     )
+    for note in _notes(found, options):
+        call.out.note(note)
     if dry_run:
         call.out.note("dry run: nothing was written")
 
@@ -169,6 +172,23 @@ def _options(shaping: Shaping, holding: Holding, *, overwrite: bool) -> ExportOp
         overwrite=overwrite,
         **across,
     )
+
+
+def _notes(found: ExportManifest, options: ExportOptions) -> Iterator[str]:
+    """What came out empty, and why that may be."""
+    if options.format == "preference" and not found.counts.found:
+        yield (
+            "note: no pair was found; a pair is two answers to one question: one that corrects the "
+            "other (`lmem supersede --relation updates`), or one rated better by --margin in "
+            "quality"
+        )
+    held = [file for file in found.files if file.name.startswith("validation.")]
+    if found.counts.found and any(not file.examples for file in held):
+        yield (
+            f"note: no group fell on the validation side; of {found.counts.groups} groups by "
+            f"{options.group_by} few were drawn: give a larger --validation, another --seed, or "
+            "another --group-by"
+        )
 
 
 def _drawn(call: Call, found: ExportManifest, directory: Path) -> RenderableType:

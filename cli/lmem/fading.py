@@ -75,19 +75,23 @@ def faded(
         call,
         gate,
         plan=told,
-        human=lambda: _weak(call, plan),
+        human=lambda: _weak(call, store, plan),
         quiet=plan.ids,
         question=f"retire {call.draw.count(len(plan.memories))}?",
     )
     return store.apply(plan, reason=gate.reason) if agreed else None
 
 
-def _weak(call: Call, plan: RetirePlan) -> RenderableType:
-    values = [
-        (m.id, f"{m.strength:.3f}", f"{m.age.days}d", m.recalls, m.content)
-        for m in plan.memories[:_SHOWN]
-    ]
-    columns = ["MEMORY", "STRENGTH", "AGE", "RECALLS", "CONTENT"]
-    table = call.draw.rows(columns, values, width=call.out.width).table
+def _weak(call: Call, store: MemoryStore, plan: RetirePlan) -> RenderableType:
+    weakest = plan.memories[:_SHOWN]
+    shown = [store.get(m.id) for m in weakest]
+    names = call.names(shown)
+    columns = {
+        "MEMORY": [names(m) for m in shown],
+        "STRENGTH": [f"{m.strength:.3f}" for m in weakest],
+        "AGE": [f"{m.age.days}d" for m in weakest],
+        "RECALLS": [str(m.recalls) for m in weakest],
+    }
+    table = call.draw.beside(columns, [m.content for m in weakest], width=call.out.width)
     drawn: RenderableType = call.draw.first(table, _SHOWN, of=len(plan.memories))
     return drawn

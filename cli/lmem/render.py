@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "beside",
     "changes",
     "cluster_plan",
     "count",
@@ -101,10 +102,17 @@ def memories(found: Sequence[Memory], names: Names, *, width: int) -> Renderable
     }
     if width >= _WIDE:
         columns["TAGS"] = [_cut(", ".join(m.tags)) for m in found]
-    shown = that_fit(columns, width - _NARROWEST_CONTENT) or ["MEMORY"]
+    return beside(columns, [m.content for m in found], width=width)
+
+
+def beside(
+    columns: Mapping[str, Sequence[str]], contents: Sequence[str], *, width: int
+) -> RenderableType:
+    """A line for each content, cut to the room that is left beside the columns that fit."""
+    shown = that_fit(columns, width - _NARROWEST_CONTENT) or [*columns][:1]
     table = _table(*shown, "CONTENT")
-    for place, m in enumerate(found):
-        content = Text(_flat(m.content), no_wrap=True, overflow="ellipsis")
+    for place, text in enumerate(contents):
+        content = Text(_flat(text), no_wrap=True, overflow="ellipsis")
         table.add_row(*(columns[name][place] for name in shown), content)
     return table
 
@@ -225,7 +233,7 @@ def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
         parts.append(line(f"not all clusters were looked at: {plan.cut}"))
     for number, cluster in enumerate(plan.clusters[:show], start=1):
         parts += _cluster(number, cluster)
-    return Group(*parts, *_more(len(plan.clusters), show, "clusters"))
+    return Group(*parts, *_more(len(plan.clusters), show, "cluster"))
 
 
 def count(number: int, one: str = "memory", more: str = "memories") -> str:
@@ -249,7 +257,7 @@ def _one_line(text: str) -> RenderableType:
 
 
 def _cluster(number: int, cluster: ClusterPlan) -> Iterable[RenderableType]:
-    title = f"cluster {number}: {cluster.size} memories, cohesion {cluster.cohesion:.2f}"
+    title = f"cluster {number}: {count(cluster.size)}, cohesion {cluster.cohesion:.2f}"
     yield Text(f"\n{title}", style="bold")
     for content in cluster.contents:
         yield _indented(f"- {_flat(content)}")
@@ -297,7 +305,8 @@ def _indented(text: str, style: str = "") -> RenderableType:
 
 def _more(total: int, shown: int, what: str = "") -> Iterable[RenderableType]:
     if total > shown:
-        yield line(f"... and {total - shown} more {what}".rstrip() + " (--show N shows more)")
+        named = f"{what}s" if what and total - shown > 1 else what
+        yield line(f"... and {total - shown} more {named}".rstrip() + " (--show N shows more)")
 
 
 def _table(*headers: str, widest: int | None = None) -> Table:

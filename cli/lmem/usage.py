@@ -74,14 +74,16 @@ def usage(
         bool, typer.Option("--never", help="Only memories that answered no recorded query.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most as many, the most recalled first.")
+        int | None,
+        typer.Option(min=0, help="At most as many, the most recalled first; for people else 20."),
     ] = None,
 ) -> None:
     """How often each memory was recalled, and how often a query found something.
 
     As far as queries were recorded; `lmem queries --help` says how.
     """
-    found = call.view(scope, at.at).usage(**filters.where())
+    view = call.view(scope, at.at)
+    found = view.usage(**filters.where())
     rows = found.memories.to_pylist()
     rows = [row for row in rows if not (never and row["recalls"])][:limit]
     told = {
@@ -96,7 +98,7 @@ def usage(
     call.out.show(
         {**told, "memories": rows},
         lines=rows,
-        human=lambda: _counted(call, found, rows),
+        human=lambda: _counted(call, view, found, rows, show=_SHOWN if limit is None else limit),
         quiet=[row["id"] for row in rows],
     )
 
@@ -161,7 +163,9 @@ def _drawn(call: Call, found: list[RecordedQuery]) -> RenderableType:
     return table
 
 
-def _counted(call: Call, found: Usage, rows: list[dict[str, Any]]) -> RenderableType:
+def _counted(
+    call: Call, view: MemoryView, found: Usage, rows: list[dict[str, Any]], *, show: int
+) -> RenderableType:
     from rich.console import Group
 
     rate = "" if found.hit_rate is None else f", {found.hit_rate:.0%} found something"
@@ -170,15 +174,22 @@ def _counted(call: Call, found: Usage, rows: list[dict[str, Any]]) -> Renderable
         f"{found.mean_hits:.1f} hits on average; "
         f"{len(found.never_recalled)} of {call.draw.count(len(found.memories))} never recalled"
     )
-    values = [
-        (
-            row["id"],
-            row["recalls"],
-            "" if row["best_rank"] is None else row["best_rank"],
-            "" if row["last_recalled"] is None else f"{row['last_recalled']:%Y-%m-%d %H:%M}",
-        )
-        for row in rows
-    ]
-    columns = ["MEMORY", "RECALLS", "BEST RANK", "LAST (UTC)"]
-    table = call.draw.rows(columns, values, width=call.out.width).table
-    return Group(call.draw.line(head), table) if rows else Group(call.draw.line(head))
+    if not rows:
+        return Group(call.draw.line(head))
+    table = _recalls(call, view, rows[:show])
+    return Group(call.draw.line(head), call.draw.first(table, show, of=len(rows)))
+
+
+def _recalls(call: Call, view: MemoryView, rows: list[dict[str, Any]]) -> RenderableType:
+    shown = [view.get(row["id"]) for row in rows]
+    names, last = call.names(shown), [row["last_recalled"] for row in rows]
+    columns = {
+        "MEMORY": [names(m) for m in shown],
+        "RECALLS": [str(row["recalls"]) for row in rows],
+        "BEST RANK": [str(row["best_rank"] or "") for row in rows],
+        "LAST (UTC)": ["" if at is None else f"{at:%Y-%m-%d %H:%M}" for at in last],
+    }
+    drawn: RenderableType = call.draw.beside(
+        columns, [m.content for m in shown], width=call.out.width
+    )
+    return drawn

@@ -212,7 +212,8 @@ def _cut(asked: Pass, deadline: Deadline, *, looked_at: int, there: int) -> str:
     if looked_at == there:
         return ""
     if looked_at == bounds.max_clusters or bounds.max_clusters is not None:
-        return f"{bounds.max_clusters} clusters were asked for, and {there} are there"
+        were = "cluster was" if bounds.max_clusters == 1 else "clusters were"
+        return f"{bounds.max_clusters} {were} asked for, and {there} are there"
     return "a cluster failed, and all or nothing was asked for"
 
 
@@ -278,6 +279,7 @@ class _Planner:
             cohesion=round(cohesion, 4),
             reason=outcome.reason,
             failed=outcome.failed,
+            may_pass=outcome.may_pass,
             contents=contents,
         )
         if outcome.derived is None:

@@ -60,6 +60,7 @@ class ClusterPlan:
         derived: the whole row to insert, by column; None: the cluster is left alone.
         reason: why it is left alone.
         failed: it is left alone because its transform failed, or lost too much.
+        may_pass: the transform raised, timed out or did not answer; asked again, it may do better.
         dropped: the sources' numbers, names, dates and negations that the derived text lacks.
         recalled: what the guard's probes found; None: none was about this cluster.
         contents: the sources' texts, oldest first, for the reader of the plan.
@@ -71,6 +72,7 @@ class ClusterPlan:
     derived: Mapping[str, Any] | None = field(default=None, repr=False)
     reason: str = ""
     failed: bool = False
+    may_pass: bool = False
     dropped: tuple[str, ...] = ()
     recalled: Recalled | None = None
     contents: tuple[str, ...] = ()
@@ -128,6 +130,12 @@ class ConsolidationPlan:
         return tuple(cluster for cluster in self.clusters if cluster.failed)
 
     @property
+    def failures(self) -> str:
+        """How many failed, such as "2 of 5 clusters failed"; empty: none."""
+        asked = _count(len(self.clusters), "cluster")
+        return f"{len(self.failed)} of {asked} failed" if self.failed else ""
+
+    @property
     def recalled(self) -> Recalled | None:
         """What the guard's probes found of the accepted clusters, all in all; None: not asked."""
         found = [cluster.recalled for cluster in self.accepted if cluster.recalled]
@@ -142,10 +150,25 @@ class ConsolidationPlan:
         if self.options.on_failure == OnFailure.ALL_OR_NOTHING and self.failed:
             first = self.failed[0]
             raise TransformError(
-                f"{len(self.failed)} of {len(self.clusters)} clusters failed, and all or nothing "
-                f"was asked for; nothing was written. The first, of {first.size} memories "
-                f"({next(iter(first.sources))}, ...): {first.reason}"
+                f"{self.failures}, and all or nothing was asked for; nothing was written. "
+                f"The first, of {_memories(first.size)} ({next(iter(first.sources))}, ...): "
+                f"{first.reason}"
             )
+
+    def refuse_unanswered(self) -> None:
+        """A pass whose transform answered for no cluster failed; it did not find nothing to do.
+
+        Raises:
+            TransformError: it raised, timed out or did not answer, each time; says why.
+        """
+        if self.accepted or not self.clusters or not all(c.may_pass for c in self.clusters):
+            return
+        number, reason = len(self.clusters), self.clusters[0].reason
+        if number == 1:
+            raise TransformError(f"the only cluster failed; nothing was written: {reason}")
+        raise TransformError(
+            f"all {number} clusters failed; nothing was written; the first: {reason}"
+        )
 
     @property
     def rows_saved(self) -> int:
@@ -154,11 +177,11 @@ class ConsolidationPlan:
 
     def __str__(self) -> str:
         """What would replace what, cluster by cluster, for a person."""
-        considered = f"{self.selected} memories considered at version {self.version}"
-        found = f"{len(self.accepted)} clusters, {len(self.skipped)} skipped"
-        lines = [f"{considered}: {found}, {self.rows_saved} rows saved"]
+        considered = f"{_memories(self.selected)} considered at version {self.version}"
+        found = f"{_count(len(self.accepted), 'cluster')}, {len(self.skipped)} skipped"
+        lines = [f"{considered}: {found}, {_count(self.rows_saved, 'row')} saved"]
         for cluster in self.clusters:
-            lines.append(f"{cluster.size} memories, cohesion {cluster.cohesion:.2f}")
+            lines.append(f"{_memories(cluster.size)}, cohesion {cluster.cohesion:.2f}")
             lines += [f"  - {content}" for content in cluster.contents]
             made = cluster.derived and f"=> {cluster.derived['content']}"
             lines.append(f"  {made or f'left alone: {cluster.reason}'}")
@@ -166,7 +189,7 @@ class ConsolidationPlan:
                 lines.append(f"  dropped: {', '.join(cluster.dropped)}")
         if self.recalled:
             kept = self.recalled
-            lines.append(f"recall of {kept.probes} probes: {kept.before} -> {kept.after}")
+            lines.append(f"recall of {_count(kept.probes, 'probe')}: {kept.before} -> {kept.after}")
         if self.cut:
             lines.append(f"not all clusters were looked at: {self.cut}")
         return "\n".join(lines)
@@ -251,6 +274,14 @@ class ConsolidationResult:
         return self.write.version
 
 
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"
+
+
+def _memories(number: int) -> str:
+    return f"{number} {'memory' if number == 1 else 'memories'}"
+
+
 def _check_sources(clusters: Sequence[ClusterPlan]) -> None:
     """Each source goes into one cluster, and each derived memory has sources."""
     sources = [source for cluster in clusters for source in cluster.sources]
@@ -298,6 +329,7 @@ def _cluster_json(cluster: ClusterPlan, *, embeddings: bool) -> dict[str, Any]:
         "derived": derived,
         "reason": cluster.reason,
         "failed": cluster.failed,
+        "may_pass": cluster.may_pass,
         "dropped": list(cluster.dropped),
         "recalled": cluster.recalled and asdict(cluster.recalled),
         "contents": list(cluster.contents),
@@ -319,6 +351,7 @@ def _cluster_from(values: Mapping[str, Any]) -> ClusterPlan:
         derived=derived,
         reason=str(values["reason"]),
         failed=bool(values["failed"]),
+        may_pass=bool(values["may_pass"]),
         dropped=tuple(values["dropped"]),
         recalled=_recalled(values["recalled"]),
         contents=tuple(values["contents"]),

@@ -140,6 +140,8 @@ class OnePass:
         try:
             begun = self._begin(before)
             plan = self._plan(stop, begun)
+            plan.refuse_failures()
+            plan.refuse_unanswered()
             stretch = self._stretch(plan, begun)
             write = self.store.apply(plan, reason=trigger)
         except LanceMemoryError as error:

@@ -38,6 +38,7 @@ class DreamResult:
         version: the version it made, else the one it found; None where none could be read.
         clusters: how many memories it put in the place of their sources.
         skipped: clusters that it left alone.
+        failed: those of them whose transform failed, or lost too much.
         rows_saved: by how many the number of visible memories fell.
         cut: why it ended before all clusters were looked at; empty: it did not.
         seconds: how long it took.
@@ -52,6 +53,7 @@ class DreamResult:
     trigger: str = ""
     clusters: int = 0
     skipped: int = 0
+    failed: int = 0
     rows_saved: int = 0
     cut: str = ""
     seconds: float = 0.0
@@ -82,6 +84,7 @@ def success(
         trigger=trigger,
         clusters=len(plan.accepted),
         skipped=len(plan.skipped),
+        failed=len(plan.failed),
         rows_saved=plan.rows_saved,
         cut=plan.cut,
         seconds=round(seconds, 3),

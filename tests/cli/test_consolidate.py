@@ -65,12 +65,31 @@ def test_a_transform_is_a_program(lmem, store, program):
     ]
 
 
-def test_a_failing_program_leaves_its_clusters_alone_and_says_why(lmem, store, version):
+@pytest.mark.parametrize("format", ["human", "json"])
+def test_a_program_that_answers_for_no_cluster_fails_the_command(lmem, store, version, format):
     before = version()
-    done = lmem(*SIMILAR, "--transform-cmd", f"{sys.executable} -c 1/0", "--yes")
-    assert (done.code, version()) == (0, before)
+    dead = f"{sys.executable} -c 1/0"
+    done = lmem(*SIMILAR, "--transform-cmd", dead, "--yes", "--format", format)
+    assert (done.code, done.out, version()) == (1, "", before)
     assert "left alone: the program ended with status 1" in done.err
+    assert "error: all 2 clusters failed; nothing was written; the first: the pro" in done.err
     assert "ZeroDivisionError" in done.err
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "head"),
+    [("cluster[0].content", "version 5: consolidate, +1 ~2\n1 of 2"), ("None", "1 of 2")],
+)
+def test_what_failed_beside_others_is_told_once(lmem, store, tmp_path, otherwise, head):
+    name = f"failing_once_for_a_test_{otherwise[0]}"
+    (tmp_path / f"{name}.py").write_text(
+        "def it(cluster):\n    if 'train' in cluster[0].content:\n        raise ValueError('no')\n"
+        f"    return {otherwise}\n"
+    )
+    done = lmem(*SIMILAR, "--transform", f"{name}:it", "--yes", "--probes", "0")
+    assert done.code == 0, done.err
+    told = f"{head} clusters failed: it raised ValueError: no"
+    assert done.out == (told if otherwise != "None" else f"{told}; version 4 stays") + "\n"
 
 
 @pytest.mark.parametrize("retries", [0, 1])
@@ -119,7 +138,7 @@ def test_a_pass_ends_at_its_bounds(lmem, store):
     done = lmem(*SIMILAR, "--max-clusters", "1", "--dry-run", "--format", "json")
     assert (len(done.json["clusters"]), done.json["cut"]) == (
         1,
-        "1 clusters were asked for, and 2 are there",
+        "1 cluster was asked for, and 2 are there",
     )
     done = lmem(*SIMILAR, "--max-rows", "2", "--dry-run", "--format", "json")
     assert done.json["selected"] == 2

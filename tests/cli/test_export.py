@@ -162,3 +162,12 @@ def test_what_makes_no_sense_is_refused(lmem, store, tmp_path, words, code, mess
     done = lmem("export", *words)
     assert (done.code, message in " ".join(done.err.split())) == (code, True), done.err
     assert not (tmp_path / "x").exists()
+
+
+def test_what_comes_out_empty_is_told(lmem, store):
+    words = ["export", "a", "--validation", "0.001", "--group-by", "tenant"]
+    assert "note: no group fell on the validation side; of " in lmem(*words).err
+    assert "validation side" not in lmem("export", "b").err
+    assert "note: no pair was found; a pair is " in lmem("export", "c", "--as", "preference").err
+    again = lmem("export", "c", "--as", "preference")
+    assert (again.code, "or overwrite it with --overwrite" in again.err) == (2, True)

@@ -133,6 +133,22 @@ def test_usage_counts(lmem, recorded):
     assert (scoped["queries"], len(scoped["memories"])) == (1, 1)
 
 
+def test_people_see_what_was_recalled_and_no_more_than_fits(lmem, recorded, store, ids):
+    lines = lmem("usage").out.splitlines()
+    (head,) = (place for place, line in enumerate(lines) if line.startswith("MEMORY"))
+    assert lines[head].split()[-1] == "CONTENT"
+    assert sorted(line.split()[0] for line in lines[head + 1 :]) == ["k0", "k1", "k2", "k3", "k4"]
+    assert any(
+        line.startswith("k2") and line.endswith("  the train leaves at nine") for line in lines
+    )
+    MemoryStore.open(store).add_many([f"note number {n}" for n in range(18)])
+    shown = lmem("usage").out
+    assert (shown.count("note number"), "... and 3 more" in shown) == (15, True)
+    assert lmem("usage", "--limit", "23").out.count("note number") == 18
+    assert len(lmem("usage", "--format", "jsonl").lines) == 23
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_a_search_ranks_by_strength(lmem, store):
     (hit,) = lmem("search", "kettle", "--k", "1", "--decay", "30d", "--format", "json").json["hits"]
     assert 0 < hit["parts"]["decay"] < 0.5
@@ -157,7 +173,8 @@ def test_what_faded_is_retired_after_it_was_shown(lmem, store, version, ids):
     assert shown["considered"] == 4
     assert shown["memories"][0]["reason"].endswith("below 0.20")
     human = lmem(*WEAK, "--dry-run").out
-    assert "STRENGTH" in human
+    assert [line.split()[0] for line in human.splitlines()] == ["MEMORY", "k0", "k2", "k3"]
+    assert "the train to Porto" in human
     assert version() == before + 1
     done = lmem(*WEAK, stdin="y\n", terminal=True)
     assert (done.code, "retire 3 memories? [y/N]" in done.err, version()) == (0, True, before + 2)

@@ -445,7 +445,7 @@ def test_all_or_nothing_writes_nothing_where_a_cluster_failed(store):
         calls.append(memories[0].content)
         return "" if "tea" in memories[0].content else "rome in may"
 
-    with pytest.raises(TransformError, match=r"1 of 1 clusters failed.*an empty text"):
+    with pytest.raises(TransformError, match=r"1 of 1 cluster failed.*an empty text"):
         store.consolidate(strict, transform)
     assert calls == ["tea at four"]  # a model is not asked for what cannot be written
     plan = store.consolidate(strict, transform, dry_run=True)
@@ -535,7 +535,7 @@ def test_a_pass_ends_at_its_bounds_and_the_next_one_goes_on(store):
     one = store.consolidate(bounds=Bounds(max_clusters=1))
     assert (len(one.plan.clusters), one.plan.cut) == (
         1,
-        "1 clusters were asked for, and 3 are there",
+        "1 cluster was asked for, and 3 are there",
     )
     two = store.consolidate(bounds=Bounds(max_rows=4))
     assert (two.plan.selected, two.plan.cut, store.count()) == (4, "", 5)

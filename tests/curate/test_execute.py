@@ -50,6 +50,11 @@ def failed(reason):
     return Outcome(reason=reason, failed=True)
 
 
+def passing(reason):
+    """A failure that may be none if asked again."""
+    return Outcome(reason=reason, failed=True, may_pass=True)
+
+
 LEFT = Outcome(reason="the transform left it alone")
 
 
@@ -110,7 +115,7 @@ def test_each_answer_becomes_the_outcome_of_its_cluster(way):
         LEFT,
         failed("the transform gave an empty text"),
         failed("the transform gave 5; it gives a text, a Derived or None"),
-        failed("it raised ValueError: raise this"),
+        passing("it raised ValueError: raise this"),
         derived("MILK"),
     ]
     assert run(contents, by_word, **way) == expected
@@ -150,7 +155,7 @@ def test_a_process_pool_gives_the_same(tmp_path, monkeypatch):
         unsendable = run(["tea"], lambda _: None, executor=pool)
     assert found == [
         derived("TEA"),
-        failed("it raised Odd: odd"),  # cannot be pickled back as an exception
+        passing("it raised Odd: odd"),  # cannot be pickled back as an exception
         *map(derived, "ABCDEF"),
     ]
     assert unsendable[0].failed
@@ -194,8 +199,8 @@ def test_a_reason_is_one_short_line(way):
     (found,) = run(["a"], rant, **way)
     assert found.reason.startswith("it raised RuntimeError: one two xxx")
     assert len(found.reason) < 250
-    assert run(["a"], told, **way) == [failed("the service is down")]
-    assert run(["a"], raising(KeyError), **way) == [failed("it raised KeyError")]
+    assert run(["a"], told, **way) == [passing("the service is down")]
+    assert run(["a"], raising(KeyError), **way) == [passing("it raised KeyError")]
 
 
 def test_a_reason_holds_nothing_that_a_terminal_would_obey(way):
@@ -228,7 +233,7 @@ def test_what_may_pass_is_tried_again(way):
     options = {**way, "retries": 2, "first_wait": 0.01}
     assert run(["a"], raising(OSError(), OSError()), **options) == [derived("done")]
     assert run(["a"], raising(*[OSError("no")] * 3), **options) == [
-        failed("it raised OSError: no (3 tries)")
+        passing("it raised OSError: no (3 tries)")
     ]
 
 
@@ -286,7 +291,7 @@ def test_a_call_that_takes_too_long_is_abandoned_and_the_pass_goes_on(workers):
     options = {"workers": workers, "timeout": 0.3, "retries": 1, "first_wait": 0.0}
     began = time.monotonic()
     found = run(contents, transform, **options)
-    late = failed("it took longer than 0.3 s (2 tries)")
+    late = passing("it took longer than 0.3 s (2 tries)")
     assert found == [late, derived("a"), derived("b"), late, derived("c")]
     assert time.monotonic() - began < 5
     release.set()
@@ -300,7 +305,7 @@ def test_a_late_answer_goes_nowhere():
         return cluster[0].content
 
     found = run(["slow", *["next"] * 4], transform, timeout=0.4)
-    assert found == [failed("it took longer than 0.4 s"), *[derived("next")] * 4]
+    assert found == [passing("it took longer than 0.4 s"), *[derived("next")] * 4]
 
 
 def test_a_call_that_waits_for_a_busy_executor_is_told_apart():
@@ -310,8 +315,8 @@ def test_a_call_that_waits_for_a_busy_executor_is_told_apart():
         found = run(["a", "b"], lambda _: release.wait(30), **options)
         release.set()
     assert found == [
-        failed("it took longer than 0.2 s"),
-        failed("it did not begin within 0.2 s"),
+        passing("it took longer than 0.2 s"),
+        passing("it did not begin within 0.2 s"),
     ]
 
 
@@ -330,7 +335,7 @@ def test_a_call_that_its_executor_cancels_fails():
 
     threading.Timer(0.2, queued.set).start()
     found = outcomes(both(), transform, Execution(executor=pool, workers=2), stop=never)
-    assert list(found) == [derived("done"), failed("it raised CancelledError")]
+    assert list(found) == [derived("done"), passing("it raised CancelledError")]
 
 
 def test_an_executor_that_was_shut_down_is_refused():

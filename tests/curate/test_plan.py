@@ -6,7 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from lance_memory import ClusterBy, ConsolidateOptions, ConsolidationPlan, InvalidInputError
+from lance_memory import (
+    ClusterBy,
+    ConsolidateOptions,
+    ConsolidationPlan,
+    InvalidInputError,
+    TransformError,
+)
 
 
 @pytest.fixture
@@ -26,6 +32,26 @@ def plan(store):
 def test_a_plan_survives_a_file(plan):
     assert (len(plan.accepted), len(plan.skipped)) == (1, 1)
     assert ConsolidationPlan.from_json(plan.to_json()) == plan
+
+
+def test_a_plan_that_was_answered_for_no_cluster_is_a_failure_and_says_so_in_a_file(store):
+    store.add_many([{"content": "same words", "role": r} for r in "ab"])
+    made = store.consolidate(transform=lambda _: 1 / 0, dry_run=True)
+    again = ConsolidationPlan.from_json(made.to_json())
+    assert (again, again.failures) == (made, "1 of 1 cluster failed")
+    told = "^the only cluster failed; nothing was written: it raised ZeroDivisionError"
+    with pytest.raises(TransformError, match=told):
+        again.refuse_unanswered()
+    wrong = store.consolidate(transform=lambda _: 5, dry_run=True)
+    assert (wrong.failures, wrong.refuse_unanswered()) == ("1 of 1 cluster failed", None)
+    assert str(wrong).startswith(
+        "2 memories considered at version 3: 0 clusters, 1 skipped, 0 rows"
+    )
+
+
+def test_the_text_of_a_plan_counts_one_as_one(plan):
+    found = "4 memories considered at version 4: 1 cluster, 1 skipped, 1 row saved"
+    assert str(plan).splitlines()[0] == found
 
 
 def test_the_file_of_a_plan_is_readable(plan):

@@ -28,6 +28,7 @@ from lance_memory import (
     InvalidInputError,
     NotFoundError,
     StorageError,
+    TransformError,
     Triggers,
 )
 from lance_memory.dream.lock import held
@@ -203,10 +204,23 @@ def test_a_transform_that_fails_leaves_its_cluster_and_the_rest_is_done(dreamer)
 
     result = dreamer(transform=fails_once).once()
     assert (result.outcome, result.clusters, result.skipped) == (DreamOutcome.CONSOLIDATED, 2, 1)
+    assert result.failed == 1
     strict = replace(ANY, on_failure="all_or_nothing")
     failed = dreamer(transform=lambda m: 1 / 0, options=strict).once()
     assert failed.outcome is DreamOutcome.FAILED
     assert "all or nothing" in failed.reason
+
+
+def test_a_transform_that_answers_for_no_cluster_fails_the_pass(dreamer, turns):
+    found = turns.version
+    one = dreamer(transform=lambda m: 1 / 0)
+    result = one.once()
+    assert (result.outcome, type(result.error)) == (DreamOutcome.FAILED, TransformError)
+    assert result.reason.startswith("all 3 clusters failed; nothing was written; the first: it ")
+    assert (turns.version, one.status().last.reason) == (found, result.reason)
+    assert one.status().new_rows == 6
+    wrong = dreamer(transform=lambda m: 5).once()  # asked again, it gives the same
+    assert (wrong.outcome, wrong.failed) == (DreamOutcome.NOTHING, 3)
 
 
 def test_failures_in_the_background_are_told_and_tried_again_later(dreamer, turns, clock):

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from lance_memory.curate.transform.daemon import DaemonThreads
 from lance_memory.curate.transform.protocol import BatchTransform, Transform
-from lance_memory.curate.transform.verdict import Outcome, Verdict, raised, verdicts
+from lance_memory.curate.transform.verdict import Outcome, raised, verdicts
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import instance, real, seconds, whole
 from lance_memory.record.memory import Memory
@@ -104,7 +104,7 @@ def outcomes(
             threads.end()
 
 
-_Submit: TypeAlias = "Callable[..., Future[list[Verdict]]]"
+_Submit: TypeAlias = "Callable[..., Future[list[Outcome]]]"
 
 
 class _Batch:
@@ -119,7 +119,7 @@ class _Batch:
         self.clusters = clusters
         self.outcomes: list[Outcome | None] = [None] * len(clusters)
         self.tries = 0
-        self.call: Future[list[Verdict]] | None = None
+        self.call: Future[list[Outcome]] | None = None
         self.until = -math.inf
 
     @property
@@ -139,13 +139,13 @@ class _Batch:
             self.call.set_exception(error)
 
     def look(self, execution: Execution) -> bool:
-        """Takes the verdicts of a call that ended, or gives up one that takes too long, if so."""
+        """Takes the outcomes of a call that ended, or gives up one that takes too long, if so."""
         if self.call is None or not (self.call.done() or time.monotonic() >= self.until):
             return False
         call, self.call, places = self.call, None, self.open
         found = _ended(call, len(places)) if call.done() else [_late(call, execution)] * len(places)
-        for place, (outcome, may_pass) in zip(places, found, strict=True):
-            if not may_pass or self.tries > execution.retries:
+        for place, outcome in zip(places, found, strict=True):
+            if not outcome.may_pass or self.tries > execution.retries:
                 self.outcomes[place] = self._told(outcome)
         growth = 2 ** min(self.tries - 1, 32)
         self.until = time.monotonic() + min(execution.first_wait * growth, _LONGEST_WAIT)
@@ -256,7 +256,7 @@ def _there(executor: Executor, function: Callable[..., Any], /, *arguments: Any)
         ) from error
 
 
-def _ended(call: Future[list[Verdict]], size: int) -> list[Verdict]:
+def _ended(call: Future[list[Outcome]], size: int) -> list[Outcome]:
     try:
         error = call.exception()
     except CancelledError as cancelled:
@@ -268,7 +268,7 @@ def _ended(call: Future[list[Verdict]], size: int) -> list[Verdict]:
     raise error
 
 
-def _late(call: Future[list[Verdict]], execution: Execution) -> Verdict:
+def _late(call: Future[list[Outcome]], execution: Execution) -> Outcome:
     """Gives the call up. One that never began was waiting for a place on a busy executor."""
     what = "it did not begin within" if call.cancel() else "it took longer than"
-    return Verdict(Outcome(reason=f"{what} {execution.timeout:g} s", failed=True), may_pass=True)
+    return Outcome(reason=f"{what} {execution.timeout:g} s", failed=True, may_pass=True)

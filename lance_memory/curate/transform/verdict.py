@@ -7,13 +7,12 @@ import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from lance_memory.curate.transform.protocol import BatchTransform, Derived, Transform
 from lance_memory.errors import InvalidInputError, LanceMemoryError, MissingExtraError
 from lance_memory.record.memory import Memory
 
-__all__ = ["Outcome", "Verdict", "raised", "verdicts"]
+__all__ = ["Outcome", "raised", "verdicts"]
 
 _SHOWN = 200
 _UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
@@ -30,24 +29,19 @@ class Outcome:
         derived: the memory to take its place; None: the cluster is left alone.
         reason: why it is left alone.
         failed: the transform failed on it, or gave something that is no memory.
+        may_pass: it raised, timed out or did not answer: asked again, it may give another outcome.
     """
 
     derived: Derived | None = None
     reason: str = ""
     failed: bool = False
-
-
-class Verdict(NamedTuple):
-    """An outcome, and whether it may be another one if asked again."""
-
-    outcome: Outcome
     may_pass: bool = False
 
 
-def verdicts(transform: Transform, clusters: Sequence[Sequence[Memory]]) -> list[Verdict]:
-    """One verdict for each cluster, in order, from one call of the transform.
+def verdicts(transform: Transform, clusters: Sequence[Sequence[Memory]]) -> list[Outcome]:
+    """One outcome for each cluster, in order, from one call of the transform.
 
-    The transform gets copies, so it cannot change what is written. Exceptions become verdicts
+    The transform gets copies, so it cannot change what is written. Exceptions become outcomes
     here, in the process where they are raised: not every one of them can be sent to another.
     """
     handed = [tuple(_copied(memory) for memory in cluster) for cluster in clusters]
@@ -65,17 +59,17 @@ def verdicts(transform: Transform, clusters: Sequence[Sequence[Memory]]) -> list
     return [_judged(answer) for answer in answers]
 
 
-def raised(error: Exception) -> Verdict:
-    """The verdict on a call that raised."""
+def raised(error: Exception) -> Outcome:
+    """The outcome of a call that raised."""
     told = _line(str(error))
     if not isinstance(error, LanceMemoryError):  # whose message is made for the reader
         told = f"it raised {type(error).__name__}{told and ': '}{told}"
     return _failed(told, may_pass=not isinstance(error, _LASTING))
 
 
-def _judged(answer: object) -> Verdict:
+def _judged(answer: object) -> Outcome:
     if answer is None:
-        return Verdict(Outcome(reason="the transform left it alone"))
+        return Outcome(reason="the transform left it alone")
     if isinstance(answer, Exception):
         return raised(answer)
     derived = Derived(content=answer) if isinstance(answer, str) else answer
@@ -83,11 +77,11 @@ def _judged(answer: object) -> Verdict:
         return _failed(f"the transform gave {_shown(answer)}; it gives a text, a Derived or None")
     if all(unicodedata.category(character) in _UNSEEN for character in derived.content):
         return _failed("the transform gave an empty text")
-    return Verdict(Outcome(derived=derived))
+    return Outcome(derived=derived)
 
 
-def _failed(reason: str, *, may_pass: bool = False) -> Verdict:
-    return Verdict(Outcome(reason=reason, failed=True), may_pass)
+def _failed(reason: str, *, may_pass: bool = False) -> Outcome:
+    return Outcome(reason=reason, failed=True, may_pass=may_pass)
 
 
 def _copied(memory: Memory) -> Memory:
