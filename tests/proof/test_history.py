@@ -95,7 +95,9 @@ class History:
             verb(ids)
 
     def consolidate(self):
-        self.store.consolidate(ConsolidateOptions(min_similarity=0.6, max_dropped=1.0, max_size=4))
+        self.store.consolidate(
+            ConsolidateOptions(min_similarity=0.6, max_dropped=1.0, max_size=4), guard=None
+        )
 
     def rollback(self):
         self.store.rollback(self.random.choice(sorted(self.recorded)[-10:]))

@@ -206,7 +206,7 @@ def test_hostile_texts_take_no_longer_than_their_length(name):
 def test_time_is_linear_in_the_length():
     for piece in [*HOSTILE.values(), "202-555-0143, ", "a@example.com "]:
         times = []
-        for size in (MEGABYTE // 4, MEGABYTE):
+        for size in (MEGABYTE // 16, MEGABYTE // 4):
             text = piece * (size // len(piece))
             started = time.process_time()
             REDACTOR.redact(text)
