@@ -11,8 +11,8 @@ from pathlib import Path
 __all__ = ["write_whole"]
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Make `text` the file's content, UTF-8: after a kill or a power cut it is the old or the new.
+def write_whole(path: Path, text: str | bytes) -> None:
+    """Make `text` (UTF-8) the file's content: after a kill or a power cut it is the old or the new.
 
     It is written beside the file, put on the disk, and moved to its place; a link stays a link.
     What is no file, such as a pipe, is written to.
@@ -21,20 +21,21 @@ def write_whole(path: Path, text: str) -> None:
         OSError: it cannot be written; the file is as it was, and nothing lies beside it.
     """
     place = Path(os.path.realpath(path))
+    content = text.encode() if isinstance(text, str) else text
     try:
         if place.exists() and not place.is_file():
-            place.write_text(text, encoding="utf-8")
+            place.write_bytes(content)
         else:
-            _replace(place, text)
+            _replace(place, content)
     except OSError as error:  # of the file beside it, which nobody named
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def _replace(place: Path, text: str) -> None:
+def _replace(place: Path, content: bytes) -> None:
     fresh = place.with_name(f".{secrets.token_hex(8)}.new")
     try:
-        with fresh.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with fresh.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if place.exists():

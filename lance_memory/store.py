@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory import curate
@@ -33,15 +31,7 @@ from lance_memory.curate import (
     supersession,
 )
 from lance_memory.embed import Embedder, as_embedder, fitting, format_for
-from lance_memory.errors import InvalidInputError, RejectedError, ScopeError
-from lance_memory.index.build import (
-    IndexKind,
-    IndexProgress,
-    IndexReport,
-    build_index,
-    known_kind,
-)
-from lance_memory.index.ensure import FROM_ROWS, ensure_index
+from lance_memory.errors import RejectedError
 from lance_memory.ingest import (
     Addition,
     KnownContents,
@@ -52,10 +42,11 @@ from lance_memory.ingest import (
     embedded,
     replacement,
 )
+from lance_memory.maintenance import Maintenance
 from lance_memory.record.decay import Decay
 from lance_memory.record.filters import Filter, Where, all_of, live
-from lance_memory.record.intake import Batch, Details, Fields, Taken, take_in
-from lance_memory.record.memory import SCOPE_LEVELS, Scope
+from lance_memory.record.intake import Batch, Details, Fields
+from lance_memory.record.memory import Scope
 from lance_memory.record.results import (
     AddManyResult,
     AddResult,
@@ -70,16 +61,12 @@ from lance_memory.storage import (
     Audit,
     ChangeSet,
     Comparison,
-    Plan,
     Snapshot,
     Table,
-    UpkeepResult,
     absolute,
     history,
     refuse_taken,
-    rows_named,
     undo,
-    upkeep,
 )
 from lance_memory.usage import (
     Chosen,
@@ -91,16 +78,14 @@ from lance_memory.usage import (
     faded_away,
     fading,
 )
-from lance_memory.view import MemoryView
+from lance_memory.writing import Refs
 
 __all__ = ["MemoryStore"]
-
-Refs = str | Iterable[str]
 
 _GUARD = Guard()
 
 
-class MemoryStore(MemoryView):
+class MemoryStore(Maintenance):
     """A store: reads see the newest version, and every write makes one.
 
     Safe to share between threads. Other handles and processes may write at the same time: a
@@ -117,8 +102,7 @@ class MemoryStore(MemoryView):
         author: str = "",
         queries: QueryLog | None = None,
     ) -> None:
-        super().__init__(table, embedder=embedder, clock=clock, queries=queries)
-        self._author = author
+        super().__init__(table, embedder=embedder, clock=clock, author=author, queries=queries)
         self._known_contents = KnownContents()
 
     @classmethod
@@ -667,93 +651,7 @@ class MemoryStore(MemoryView):
         options = self._table.storage_options
         return self._on(Table.open(uri, storage_options=options))
 
-    def optimize(
-        self,
-        *,
-        clean_older_than: timedelta | None = None,
-        index: IndexKind | str | None = IndexKind.AUTO,
-        vector_index_from: int = FROM_ROWS,
-    ) -> UpkeepResult:
-        """Compact, build and fold the indices, and remove old versions if asked.
-
-        No memory changes, and tagged versions stay. What a vector search finds is exact below
-        `vector_index_from` vectors; with the index (see `build_index`) it is approximate, and
-        BM25 weighs words by the rows that are folded. A vector index that fails its check is not
-        installed: the rest is done all the same, and `UpkeepResult.index_refused` says why.
-
-        Args:
-            clean_older_than: remove the versions older than this; None removes none.
-            index: the kind of vector index to build where there is none, as for `build_index`.
-                "auto" trains on a GPU where one works, in this process; name a kind such as
-                "ivf_rq" for one that the engine makes on the CPU, or None to build none.
-            vector_index_from: how many vectors it takes to build the vector index.
-
-        Raises:
-            InvalidInputError: a negative age, or an unknown kind of index.
-            ConflictError: writers were faster several times; nothing is lost, run it again.
-            StorageError: the disk is full, or a file is damaged.
-
-        Danger: versions older than `clean_older_than` can no longer be read or rolled back to.
-        """
-        self._whole_store("upkeep")
-        if clean_older_than is not None and clean_older_than < timedelta(0):
-            raise InvalidInputError(f"clean_older_than={clean_older_than}; it cannot be negative")
-        kind = None if index is None else known_kind(index, argument="index")
-        return upkeep.optimize(
-            self._table,
-            clean_older_than=clean_older_than,
-            ensure_index=partial(ensure_index, kind=kind, from_rows=vector_index_from),
-        )
-
-    def build_index(
-        self,
-        *,
-        kind: IndexKind | str = IndexKind.AUTO,
-        trainer: str | None = None,
-        partitions: int | None = None,
-        sub_vectors: int | None = None,
-        seed: int = 0,
-        progress: IndexProgress | None = None,
-    ) -> IndexReport:
-        """Build the vector index anew, over all vectors; `optimize` does so by itself when it pays.
-
-        No memory changes. The index takes the place of the old one only after every vector was
-        found in it once, and a sample of queries found their neighbours; until then, and when
-        anything fails, searches go on as before. Vectors written meanwhile are found by a scan.
-
-        Args:
-            kind: "ivf_pq", "ivf_rq", "ivf_flat", "ivf_sq" or "ivf_hnsw_sq"; "auto" takes IVF_PQ
-                where a GPU trains it or a trainer is named, and IVF_RQ on a CPU.
-            trainer: of IVF_PQ: "lance", "torch", "torch:cpu", "torch:cuda" or "cuvs"; by default
-                the first GPU trainer that works here, else "lance".
-            partitions: cells that the vectors are sorted into; by default one for 4,096 vectors.
-            sub_vectors: of IVF_PQ: bytes that a vector is coded in, which divide its dimension;
-                by default one for 8 dimensions.
-            seed: of the sample and of the training.
-            progress: called with (step, done, in all), 0 where that is not known.
-
-        Raises:
-            InvalidInputError: an unknown kind or trainer, one that does not work here, sizes that
-                do not fit, or too few vectors.
-            MissingExtraError: the trainer is not installed.
-            ConflictError: compactions, or other builds, came between several times.
-            StorageError: the index failed its check, or the disk is full; nothing was changed.
-        """
-        self._whole_store("building the index")
-        return build_index(
-            self._table,
-            kind=kind,
-            trainer=trainer,
-            partitions=partitions,
-            sub_vectors=sub_vectors,
-            seed=seed,
-            progress=progress,
-        )
-
     # -- inside ---------------------------------------------------------------------------
-
-    def _take_in(self, batch: Batch, now: datetime) -> Taken:
-        return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
 
     def _on(self, table: Table, *, queries: QueryLog | None = None) -> MemoryStore:
         return MemoryStore(
@@ -770,35 +668,6 @@ class MemoryStore(MemoryView):
             raise RejectedError(f"content is {content!r}; a memory needs a text that is not blank")
         vector: NDArray[np.float32] = self._embed([content])[0]
         return vector
-
-    def _audit(
-        self,
-        operation: str,
-        reason: str = "",
-        *,
-        manifest: Mapping[str, Any] | None = None,
-        op_id: str = "",
-    ) -> Audit:
-        """The audit record of a commit that is about to happen; plans call this, at that moment."""
-        return Audit(
-            operation=operation,
-            at=self._moment(),
-            actor=self._author,
-            reason=text_value("reason", reason),
-            manifest=manifest or {},
-            op_id=op_id,
-        )
-
-    def _write(self, plan: Plan) -> WriteResult:
-        change, made = self._table.commit(plan)
-        written = [r for r in (change.inserts, change.updates, change.deletes) if r]
-        return WriteResult(
-            uri=self.uri,
-            version=made.version,
-            operation=change.audit.operation,
-            ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
-            **change.counts(),
-        )
 
     def _undone(
         self,
@@ -825,26 +694,6 @@ class MemoryStore(MemoryView):
             change=found.updated,
             disappear=found.inserted,
         )
-
-    def _rows(self, refs: Refs, snapshot: Snapshot) -> pa.Table:
-        return rows_named(snapshot, refs, scope=self._scope, moment=self._moment())
-
-    def _chosen(self, refs: Refs | None, where: Where, snapshot: Snapshot) -> pa.Table:
-        if refs is not None:
-            if where:
-                raise InvalidInputError("give either memories by name or a filter, not both")
-            return self._rows(refs, snapshot)
-        predicate = self._of_a_scope(where).predicate(self._moment())
-        return snapshot.scan(predicate, columns=snapshot.schema.names)
-
-    def _of_a_scope(self, where: Where) -> Filter:
-        chosen = Filter.of(where, within=self._scope)
-        if not chosen.scope:
-            raise ScopeError(
-                "a filter without a scope would reach every tenant and user; "
-                "name at least one of: " + ", ".join(SCOPE_LEVELS)
-            )
-        return chosen
 
     def _fade(self, snapshot: Snapshot, plan: RetirePlan, reason: str) -> ChangeSet:
         audit = self._audit("retire", reason or plan.reason, manifest=plan.manifest())
@@ -874,22 +723,6 @@ class MemoryStore(MemoryView):
         """The recorded questions that these memories answered, newest first."""
         self._queries.flush()
         return self._queries.answered(ids, within=self._scope)
-
-    def _refuse_outside(self, change: ChangeSet) -> None:
-        outside = [scope for scope in change.scopes() if not self._scope.holds(scope)]
-        if outside:
-            raise ScopeError(
-                f"the plan reaches {outside[0]}, outside this handle's {self._scope}; "
-                "apply it through the handle that made it"
-            )
-
-    def _whole_store(self, action: str) -> None:
-        """Refuse what concerns the whole store on a scoped handle."""
-        if self._scope:
-            raise ScopeError(
-                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
-                "use the store's own handle"
-            )
 
 
 def _kept(refs: Refs | None) -> Refs | None:

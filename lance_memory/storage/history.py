@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "HOLD",
+    "RESERVED",
     "Branch",
     "Comparison",
     "LogEntry",
+    "all_branches",
+    "all_tags",
     "branches",
     "clone",
     "compare",
@@ -31,10 +37,17 @@ __all__ = [
     "delete_tag",
     "entries",
     "entry",
+    "holding",
     "tags",
     "version_at",
     "versions",
 ]
+
+RESERVED = "lmem-"
+"""Tags and branches whose names begin so are the store's own: no list shows them."""
+
+HOLD = f"{RESERVED}hold-"
+"""Tags that keep a version for as long as something reads it; see `holding`."""
 
 _PHYSICAL = {
     "Overwrite": "create",
@@ -179,11 +192,33 @@ def _fingerprints(snapshot: Snapshot, predicate: str | None) -> pl.DataFrame:
 
 
 def tags(table: Table) -> dict[str, int]:
-    """Tag → version, of this branch."""
+    """Tag → version, of this branch, without the store's own."""
+    return {
+        name: version for name, version in all_tags(table).items() if not name.startswith(RESERVED)
+    }
+
+
+def all_tags(table: Table) -> dict[str, int]:
+    """Tag → version, of this branch, the store's own included."""
     with translated("list tags"):
         found = table.own().dataset.tags.list()
     branch = None if table.branch == "main" else table.branch
     return {name: int(t["version"]) for name, t in sorted(found.items()) if t["branch"] == branch}
+
+
+@contextmanager
+def holding(table: Table, version: int) -> Iterator[None]:
+    """Keep clean-up, of whatever process, from removing `version` while the block lasts.
+
+    By a tag of the store's own. That of a killed process is dropped by clean-up after a day.
+    """
+    name = f"{HOLD}{uuid.uuid4().hex}"
+    _create_tag(table, name, version)
+    try:
+        yield
+    finally:
+        with suppress(LanceMemoryError), translated("let go of a version"):
+            table.own().dataset.tags.delete(name)
 
 
 def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> None:
@@ -191,13 +226,19 @@ def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> 
 
     Raises:
         ConflictError: the tag exists, and `move` is not set.
-        InvalidInputError: the name has other characters than letters, digits, `.`, `-`, `_`.
+        InvalidInputError: the name has other characters than letters, digits, `.`, `-`, `_`, or
+            is one of the store's own.
     """
+    _refuse_reserved("tag", name)
+    _create_tag(table, name, version, move=move)
+
+
+def _create_tag(table: Table, name: str, version: int, *, move: bool = False) -> None:
     table.at(version)
     reference: Any = version if table.branch == "main" else (table.branch, version)
-    exists = name in tags(table)
+    exists = name in all_tags(table)
     if exists and not move:
-        raise ConflictError(f"tag {name!r} is on version {tags(table)[name]} already")
+        raise ConflictError(f"tag {name!r} is on version {all_tags(table)[name]} already")
     with translated(f"tag version {version} as {name!r}"):
         refs = table.own().dataset.tags
         if exists:
@@ -221,7 +262,12 @@ def delete_tag(table: Table, name: str) -> int:
 
 
 def branches(table: Table) -> list[Branch]:
-    """All branches but main."""
+    """All branches but main and the store's own."""
+    return [one for one in all_branches(table) if not one.name.startswith(RESERVED)]
+
+
+def all_branches(table: Table) -> list[Branch]:
+    """All branches but main, the store's own included."""
     with translated("list branches"):
         found = table.own().dataset.branches.list()
     return [
@@ -245,6 +291,7 @@ def create_branch(table: Table, name: str, version: int) -> Table:
         raise ConflictError(f"there is a branch {name!r} already; name another, or open that one")
     if not name:
         raise InvalidInputError("a branch needs a name")
+    _refuse_reserved("branch", name)
     table.at(version)
     reference: Any = version if table.branch == "main" else (table.branch, version)
     with translated(f"create branch {name!r}"):
@@ -293,6 +340,14 @@ def clone(table: Table, version: int, uri: str) -> None:
         if fresh:
             delete_tag(table, name)
         raise
+
+
+def _refuse_reserved(what: str, name: str) -> None:
+    if name.startswith(RESERVED):
+        raise InvalidInputError(
+            f"the {what} {name!r}: names that begin with {RESERVED!r} are the store's own; "
+            "choose another"
+        )
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from lance_memory import (
     StoreFormatError,
     WriteResult,
 )
+from lance_memory.storage import history
 
 
 def contents(view):
@@ -695,3 +696,19 @@ def test_states_survive_a_checkout(store, tmp_path):
     clone = store.checkout(store.version, tmp_path / "clone")
     assert rows(clone) == rows(store)
     assert clone.get(stored.id).state is State.SUPERSEDED
+
+
+def test_the_stores_own_tags_and_branches_are_hidden_and_cannot_be_taken(store):
+    store.add("one")
+    version = store.version
+    store.add("two")
+    with history.holding(store._table, version):
+        assert store.tags() == {}
+        store._table.own().dataset.cleanup_old_versions(
+            older_than=timedelta(0), error_if_tagged_old_versions=False
+        )
+        assert store.at(version).count() == 1
+    for make in (store.tag, store.branch):
+        with pytest.raises(InvalidInputError, match="the store's own"):
+            make("lmem-hold-mine")
+    assert history.all_tags(store._table) == {}

@@ -1,0 +1,1 @@
+"""Governing: what is forgotten, and whether a store is sound."""

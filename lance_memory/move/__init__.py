@@ -1,0 +1,1 @@
+"""Moving: archives that hold a whole store, and backups of its files."""

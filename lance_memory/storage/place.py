@@ -1,0 +1,93 @@
+"""The small files beside a store's table, on a local disk or in an object store."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from lance_memory.errors import NotFoundError
+from lance_memory.files import write_whole
+from lance_memory.storage.engine import translated
+from lance_memory.storage.lock import held
+
+__all__ = ["Place"]
+
+
+class Place:
+    """A directory of files, each written as a whole and read as a whole.
+
+    On a local disk through the operating system; elsewhere through the engine, with the same
+    options as the table.
+    """
+
+    def __init__(self, uri: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri.rstrip("/")
+        self.local = None if "://" in uri else Path(uri)
+        self._options = dict(storage_options) if storage_options else None
+
+    def names(self, under: str = "") -> list[str]:
+        """The files below `under`, as paths from here, sorted; none where there is no directory."""
+        if self.local is not None:
+            start = self.local / under
+            files = (path for path in start.rglob("*") if path.is_file())
+            return sorted(path.relative_to(self.local).as_posix() for path in files)
+        with translated(f"list the files of {self.uri}"):
+            return sorted(self._session().list(under or None))
+
+    def read(self, name: str) -> bytes:
+        """A file's content.
+
+        Raises:
+            NotFoundError: there is none.
+            StorageError: it cannot be read.
+        """
+        with translated(f"read {self.uri}/{name}", absent=NotFoundError):
+            if self.local is not None:
+                return (self.local / name).read_bytes()
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy"
+                self._session().download_file(name, str(copy))
+                return copy.read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Make `content` the file's; after a kill or a power cut it is the old or the new one.
+
+        Raises:
+            StorageError: it cannot be written; the file is as it was.
+        """
+        with translated(f"write {self.uri}/{name}"):
+            if self.local is not None:
+                (self.local / name).parent.mkdir(parents=True, exist_ok=True)
+                write_whole(self.local / name, content)
+                return
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy"
+                copy.write_bytes(content)
+                self._session().upload_file(str(copy), name)
+
+    def remove(self, name: str) -> None:
+        """Remove a file; none is fine.
+
+        Raises:
+            StorageError: it cannot be removed.
+        """
+        with translated(f"remove {self.uri}/{name}"):
+            if self.local is not None:
+                (self.local / name).unlink(missing_ok=True)
+            elif self._session().contains(name):
+                self._session().delete_file(name)
+
+    def alone(self, name: str, *, wait: float | None) -> AbstractContextManager[None]:
+        """Hold a lock named `name` between processes of one machine; in an object store, nothing.
+
+        There what is done alone has to be safe when two do it. See `lock.held`.
+        """
+        return nullcontext() if self.local is None else held(self.local / name, wait=wait)
+
+    def _session(self) -> Any:
+        from lance.file import LanceFileSession
+
+        return LanceFileSession(self.uri, self._options)

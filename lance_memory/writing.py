@@ -1,0 +1,109 @@
+"""How a handle writes: who did it, within which scope, and the one way to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from lance_memory.embed import Embedder
+from lance_memory.errors import InvalidInputError, ScopeError
+from lance_memory.record.filters import Filter, Where
+from lance_memory.record.intake import Batch, Taken, take_in
+from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.results import WriteResult
+from lance_memory.record.times import Clock
+from lance_memory.record.values import text_value
+from lance_memory.storage import Audit, ChangeSet, Plan, Snapshot, Table, rows_named
+from lance_memory.usage import QueryLog
+from lance_memory.view import MemoryView
+
+__all__ = ["Refs", "Writing"]
+
+Refs = str | Iterable[str]
+
+
+class Writing(MemoryView):
+    """A view of the newest version that can commit change sets; it has no verb of its own."""
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        embedder: Embedder,
+        clock: Clock,
+        author: str = "",
+        queries: QueryLog | None = None,
+    ) -> None:
+        super().__init__(table, embedder=embedder, clock=clock, queries=queries)
+        self._author = author
+
+    def _take_in(self, batch: Batch, now: datetime) -> Taken:
+        return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
+
+    def _audit(
+        self,
+        operation: str,
+        reason: str = "",
+        *,
+        manifest: Mapping[str, Any] | None = None,
+        op_id: str = "",
+    ) -> Audit:
+        """The audit record of a commit that is about to happen; plans call this, at that moment."""
+        return Audit(
+            operation=operation,
+            at=self._moment(),
+            actor=self._author,
+            reason=text_value("reason", reason),
+            manifest=manifest or {},
+            op_id=op_id,
+        )
+
+    def _write(self, plan: Plan) -> WriteResult:
+        change, made = self._table.commit(plan)
+        written = [r for r in (change.inserts, change.updates, change.deletes) if r]
+        return WriteResult(
+            uri=self.uri,
+            version=made.version,
+            operation=change.audit.operation,
+            ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
+            **change.counts(),
+        )
+
+    def _rows(self, refs: Refs, snapshot: Snapshot) -> pa.Table:
+        return rows_named(snapshot, refs, scope=self._scope, moment=self._moment())
+
+    def _chosen(self, refs: Refs | None, where: Where, snapshot: Snapshot) -> pa.Table:
+        if refs is not None:
+            if where:
+                raise InvalidInputError("give either memories by name or a filter, not both")
+            return self._rows(refs, snapshot)
+        predicate = self._of_a_scope(where).predicate(self._moment())
+        return snapshot.scan(predicate, columns=snapshot.schema.names)
+
+    def _of_a_scope(self, where: Where) -> Filter:
+        chosen = Filter.of(where, within=self._scope)
+        if not chosen.scope:
+            raise ScopeError(
+                "a filter without a scope would reach every tenant and user; "
+                "name at least one of: " + ", ".join(SCOPE_LEVELS)
+            )
+        return chosen
+
+    def _refuse_outside(self, change: ChangeSet) -> None:
+        outside = [scope for scope in change.scopes() if not self._scope.holds(scope)]
+        if outside:
+            raise ScopeError(
+                f"the plan reaches {outside[0]}, outside this handle's {self._scope}; "
+                "apply it through the handle that made it"
+            )
+
+    def _whole_store(self, action: str) -> None:
+        """Refuse what concerns the whole store on a scoped handle."""
+        if self._scope:
+            raise ScopeError(
+                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
+                "use the store's own handle"
+            )
