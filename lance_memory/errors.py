@@ -12,6 +12,7 @@ from collections.abc import Sequence
 __all__ = [
     "AmbiguousError",
     "ConflictError",
+    "DamagedStoreWarning",
     "EmbeddingError",
     "InvalidInputError",
     "LanceMemoryError",
@@ -24,6 +25,10 @@ __all__ = [
     "StoreFormatError",
     "TransformError",
 ]
+
+
+class DamagedStoreWarning(UserWarning):
+    """A store was opened at an earlier version, because the newest is torn; see `Damage`."""
 
 
 class LanceMemoryError(Exception):

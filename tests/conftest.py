@@ -1,10 +1,18 @@
-"""What the tests share: a small embedder, a clock that ticks, and a real store in tmp_path."""
+"""What the tests share: a small embedder, a clock that ticks, and a real store in tmp_path.
+
+With `--store-on s3` the shared stores are in the bucket of an S3 server on this machine, and the
+tests that are about a local directory (mark `disk`) are left out.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import urllib.request
 import zlib
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +21,55 @@ from lance_memory import FunctionEmbedder, MemoryStore
 
 DIMENSION = 16
 START = datetime(2025, 1, 1, tzinfo=UTC)
+
+S3_SERVER = Path(__file__).parent / "remote" / "s3_server.py"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--store-on", choices=("disk", "s3"), default="disk")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--store-on") != "disk":
+        elsewhere = pytest.mark.skip(reason="about a local directory")
+        for item in items:
+            if item.get_closest_marker("disk"):
+                item.add_marker(elsewhere)
+
+
+class S3:
+    """An S3 server process of its own, which ends with this one. Its objects are in its memory."""
+
+    def __init__(self):
+        pipe = subprocess.PIPE
+        command = [sys.executable, str(S3_SERVER)]
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.endpoint = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
+        self.options = {
+            "aws_access_key_id": "key-of-the-tests",
+            "aws_secret_access_key": "secret-of-the-tests",
+            "aws_region": "us-east-1",
+            "aws_endpoint": self.endpoint,
+            "allow_http": "true",
+        }
+
+    def bucket(self, name):
+        """The URI of the bucket of that name, which is made where there is none."""
+        made = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        urllib.request.urlopen(made, timeout=60).close()
+        return f"s3://{name}"
+
+    def stop(self):
+        with self.process as process:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """An S3 server on this machine; started by the first test that asks."""
+    server = S3()
+    yield server
+    server.stop()
 
 
 class TickingClock:
@@ -58,12 +115,36 @@ def clock():
     return TickingClock()
 
 
+@pytest.fixture(scope="session")
+def place(request):
+    """Where a store of that local path is: there, or in a bucket for its directory."""
+    if request.config.getoption("--store-on") == "disk":
+        return lambda path: path
+    s3 = request.getfixturevalue("s3")
+
+    def in_s3(path):
+        if not isinstance(path, Path):
+            return path
+        return f"{s3.bucket(f'b{zlib.crc32(str(path.parent).encode()):08x}')}/{path.name}"
+
+    return in_s3
+
+
+@pytest.fixture(scope="session")
+def access(request):
+    """The options that open a store at a `place`."""
+    if request.config.getoption("--store-on") == "disk":
+        return {}
+    return {"storage_options": request.getfixturevalue("s3").options}
+
+
 @pytest.fixture
-def reopen(embedder, clock):
+def reopen(embedder, clock, place, access):
     """Opens a store, or makes one, with the shared embedder and clock."""
 
     def open_store(path, **options):
-        return MemoryStore.open(path, **{"embedder": embedder, "clock": clock, **options})
+        defaults = {"embedder": embedder, "clock": clock, **access}
+        return MemoryStore.open(place(path), **{**defaults, **options})
 
     return open_store
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lance_memory.files import write_whole
+from lance_memory.files import make_private, write_whole
 
 OLD, NEW = "old\n", "new: \u00e9\u2028\n" * 3
 
@@ -23,6 +23,18 @@ def test_a_file_is_made_and_replaced(tmp_path):
         write_whole(path, text)
         assert path.read_bytes() == text.encode()
     assert names(tmp_path) == ["plan.json"]
+
+
+def test_what_is_new_is_for_its_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        write_whole(tmp_path / "file", NEW)
+        make_private(tmp_path / "a" / "b")
+        make_private(tmp_path / "a")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert modes == {"file": 0o600, "a": 0o777, "b": 0o700}
 
 
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path):
@@ -60,7 +72,7 @@ def test_a_failure_leaves_the_file_as_it_was_and_names_it(tmp_path, text):
 
 KILLED = """
 import pathlib, sys
-from lance_memory.files import write_whole
+from lance_memory.files import make_private, write_whole
 path, number = pathlib.Path(sys.argv[1]), 0
 print("ready", flush=True)
 while True:

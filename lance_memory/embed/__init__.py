@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from lance_memory.embed.cache import CachedEmbedder
 from lance_memory.embed.endpoint import OpenAIEmbedder
-from lance_memory.embed.fitting import fitting, format_for
+from lance_memory.embed.fitting import fitting, fitting_or_missing, format_for
 from lance_memory.embed.function import FunctionEmbedder, as_embedder
 from lance_memory.embed.late import LateInteraction, TokenEmbedder, token_embedder
 from lance_memory.embed.minilm import MiniLM
 from lance_memory.embed.missing import MissingEmbedder
+from lance_memory.embed.named import embedder_named
 from lance_memory.embed.protocol import Embedder, QueryEmbedder, checked
 from lance_memory.embed.registry import LanceDBEmbedder
 from lance_memory.embed.tokens import TokenCounter, count_tokens
@@ -33,7 +34,9 @@ __all__ = [
     "as_embedder",
     "checked",
     "count_tokens",
+    "embedder_named",
     "fitting",
+    "fitting_or_missing",
     "format_for",
     "token_embedder",
 ]

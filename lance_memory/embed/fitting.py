@@ -9,7 +9,7 @@ from lance_memory.embed.protocol import Embedder
 from lance_memory.errors import StoreFormatError
 from lance_memory.record.schema import StoreFormat
 
-__all__ = ["fitting", "format_for"]
+__all__ = ["fitting", "fitting_or_missing", "format_for"]
 
 
 def format_for(chosen: Embedder | None) -> StoreFormat:
@@ -34,5 +34,16 @@ def fitting(fmt: StoreFormat, chosen: Embedder | None, *, where: str) -> Embedde
     raise StoreFormatError(
         f"{where} has vectors of the model {fmt.embedding_model!r} ({fmt.dimension} numbers), and "
         f"the embedder given is {chosen.name!r} ({chosen.dimension}); vectors of two models cannot "
-        "be compared: pass that model's embedder"
+        "be compared: pass that model's embedder, or change the store's model with `reembed` "
+        "(`lmem reembed --model NAME`)"
     )
+
+
+def fitting_or_missing(fmt: StoreFormat, chosen: Embedder) -> Embedder:
+    """The embedder if it is of the store's model; else what stands in for the missing one.
+
+    A branch, or a checkout, may start at a version with vectors of a former model.
+    """
+    if (chosen.name, chosen.dimension) == (fmt.embedding_model, fmt.dimension):
+        return chosen
+    return MissingEmbedder(name=fmt.embedding_model, dimension=fmt.dimension)

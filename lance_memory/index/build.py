@@ -150,12 +150,14 @@ def build_index(
         progress: see `IndexProgress`.
 
     Raises:
+        StoreFormatError: the store is of an earlier schema.
         InvalidInputError: an unknown kind or trainer, one that cannot be used here, sizes that
             do not fit, or too few vectors.
         MissingExtraError: the trainer is not installed.
         ConflictError: compactions, or other builds, came between several times.
         StorageError: the index failed its check, or the disk is full; nothing was changed.
     """
+    table.refuse_earlier_schema()
     order = _decided(
         table,
         known_kind(kind),

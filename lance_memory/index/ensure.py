@@ -13,7 +13,7 @@ from lance_memory.storage.vector_former import former_index
 from lance_memory.storage.vector_index import install
 from lance_memory.storage.vectors import count_vectors
 
-__all__ = ["FROM_ROWS", "ensure_index"]
+__all__ = ["FROM_ROWS", "ensure_index", "wanted_index"]
 
 FROM_ROWS = 5_000
 """Below as many vectors an exact scan is as fast as an index, and exact."""
@@ -38,14 +38,21 @@ def ensure_index(
     Raises:
         InvalidInputError, ConflictError, StorageError: see `build_index`.
     """
-    if kind is None:
-        return []
     snapshot = table.own()
-    if has_vector_index(snapshot) or count_vectors(snapshot) < max(1, from_rows):
+    if kind is None or not _wanted(snapshot, from_rows):
         return []
     if kind is not IndexKind.AUTO or not _adopted(table, snapshot):
         build_index(table, kind=kind)
     return [VECTOR_INDEX]
+
+
+def wanted_index(table: Table, *, kind: IndexKind | None, from_rows: int) -> list[str]:
+    """The name of the index that `ensure_index` would make or adopt, or nothing."""
+    return [VECTOR_INDEX] if kind is not None and _wanted(table.own(), from_rows) else []
+
+
+def _wanted(snapshot: Snapshot, from_rows: int) -> bool:
+    return not has_vector_index(snapshot) and count_vectors(snapshot) >= max(1, from_rows)
 
 
 def _adopted(table: Table, snapshot: Snapshot) -> bool:

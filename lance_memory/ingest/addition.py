@@ -52,8 +52,8 @@ class Addition:
         self._read = snapshot
         return rows
 
-    def result(self, uri: str, written: Snapshot) -> AddManyResult:
-        """What became of the batch."""
+    def result(self, uri: str, written: Snapshot, *, upkeep: str) -> AddManyResult:
+        """What became of the batch; `upkeep` is part of it."""
         if self._read is not None:
             self._contents.learn(self._taken.rows, read=self._read, written=written)
         ids = self._taken.rows["id"].to_pylist()
@@ -64,6 +64,7 @@ class Addition:
             ids=tuple(known[i][0] if i in known else own for i, own in enumerate(ids)),
             stored=len(ids) - len(known),
             already_there={i: reason for i, (_, reason) in known.items()},
+            upkeep=upkeep,
         )
 
     def _admitted(self, snapshot: Snapshot) -> pa.Table:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
-__all__ = ["content_hash", "content_hashes", "new_id", "new_ids"]
+__all__ = ["content_hash", "content_hashes", "derived_id", "new_id", "new_ids"]
 
 
 def new_ids(count: int, now: datetime) -> list[str]:
@@ -32,6 +32,14 @@ def new_ids(count: int, now: datetime) -> list[str]:
 def new_id(now: datetime) -> str:
     """One UUIDv7 text."""
     return new_ids(1, now)[0]
+
+
+def derived_id(name: str, at: datetime) -> str:
+    """The one UUIDv7 text that belongs to `name`: the time of `at`, and a hash for its noise."""
+    digits = hashlib.blake2b(name.encode(), digest_size=10).hexdigest()
+    head = f"{max(0, int(at.timestamp() * 1_000)):012x}"
+    variant = f"{0x8 | int(digits[3], 16) & 0x3:x}"
+    return f"{head[:8]}-{head[8:]}-7{digits[:3]}-{variant}{digits[4:7]}-{digits[7:19]}"
 
 
 def content_hash(text: str) -> str:

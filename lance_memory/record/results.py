@@ -45,7 +45,8 @@ class Outcome(StrEnum):
 class WriteResult:
     """A write that is durable: the version it made, and what that version changed.
 
-    A write that had nothing to do changes nothing and names the version it found.
+    A write that had nothing to do changes nothing and names the version it found. `upkeep` says
+    why the last upkeep of the store failed, and is "" where it did not.
     """
 
     uri: str
@@ -55,17 +56,22 @@ class WriteResult:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    upkeep: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddResult:
-    """What became of one memory: `id` is the stored one, or the one that was there already."""
+    """What became of one memory: `id` is the stored one, or the one that was there already.
+
+    `upkeep` is as in `WriteResult`.
+    """
 
     uri: str
     version: int
     id: str
     outcome: Outcome
     reason: str = ""
+    upkeep: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +79,7 @@ class AddManyResult:
     """What became of a batch.
 
     `ids` has one id for each row of the batch, in order; `already_there` maps the positions
-    of the rows that were not stored to the reason.
+    of the rows that were not stored to the reason. `upkeep` is as in `WriteResult`.
     """
 
     uri: str
@@ -81,6 +87,7 @@ class AddManyResult:
     ids: tuple[str, ...]
     stored: int
     already_there: Mapping[int, str] = field(default_factory=dict)
+    upkeep: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,9 @@ __all__ = [
     "retired",
     "superseded",
     "to_memories",
+    "valid_vectors",
     "vector_array",
+    "with_vectors",
 ]
 
 EMBEDDING = "embedding"
@@ -93,6 +95,28 @@ def vector_array(
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
     mask = None if valid is None else pa.array(~valid)
     return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1], mask=mask)
+
+
+def with_vectors(
+    rows: pa.Table,
+    vectors: NDArray[np.float32],
+    *,
+    valid: NDArray[np.bool_],
+    schema: pa.Schema,
+) -> pa.Table:
+    """`rows` with the vectors float32 [n, d] of another model, null where not `valid`.
+
+    Args:
+        rows: whole rows.
+        vectors: one for each row.
+        valid: which rows have one, bool [n].
+        schema: of a table of that model.
+    """
+    columns = [
+        vector_array(vectors, valid=valid) if name == EMBEDDING else rows[name]
+        for name in schema.names
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def patched(rows: pa.Table, values: Mapping[str, Any]) -> pa.Table:

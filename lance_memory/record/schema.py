@@ -8,12 +8,31 @@ import pyarrow as pa
 
 from lance_memory.errors import StoreFormatError
 
-__all__ = ["SCHEMA_VERSION", "StoreFormat", "arrow_schema", "read_format"]
+__all__ = [
+    "CLOSED",
+    "MIGRATIONS",
+    "SCHEMA_VERSION",
+    "STORE_ID",
+    "StoreFormat",
+    "arrow_schema",
+    "embedding_field",
+    "read_format",
+]
 
-SCHEMA_VERSION = 1
-"""Raised by one whenever a column or its meaning changes."""
+SCHEMA_VERSION = 2
+"""Raised by one whenever a column, its meaning, or what a table says of itself changes; each step
+has a migration (`migrate/migrations.py`). 2: the store has an id."""
 
 _PREFIX = "lance_memory."
+STORE_ID = f"{_PREFIX}store_id"
+"""Key of the store's id in a table's metadata."""
+
+CLOSED = f"{_PREFIX}closed_until"
+"""Key of the moment, in seconds since 1970, until which writers wait for new vectors."""
+
+MIGRATIONS = f"{_PREFIX}migrations"
+"""Key of the migrations that a table went through: a JSON list of their numbers and times."""
+
 _TIME = pa.timestamp("us", "UTC")
 _RELATIONSHIP = pa.struct(
     [
@@ -26,12 +45,32 @@ _RELATIONSHIP = pa.struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFormat:
-    """What a table says of itself: schema version, embedding model, dimension, metric."""
+    """What a table says of itself.
+
+    Attributes:
+        embedding_model: what made the vectors.
+        dimension: their length.
+        metric: by which they are compared.
+        schema_version: see `SCHEMA_VERSION`.
+        store_id: a UUID that no other store has; the branches of a store share it. "": the store is
+            of schema 1, or is only about to be made.
+        vectors_since: versions below this one have vectors of another model; 0: none has.
+        closed_until: writers wait until then, in seconds since 1970, for the vectors to be
+            switched. It is of this version alone.
+    """
 
     embedding_model: str
     dimension: int
     metric: str = "cosine"
     schema_version: int = SCHEMA_VERSION
+    store_id: str = ""
+    vectors_since: int = 0
+    closed_until: float = 0.0
+
+    def same_vectors(self, other: StoreFormat) -> bool:
+        """Whether vectors of the two can be compared."""
+        mine = (self.embedding_model, self.dimension)
+        return mine == (other.embedding_model, other.dimension)
 
     def to_metadata(self) -> dict[str, str]:
         """As key-value metadata of the Arrow schema."""
@@ -40,6 +79,8 @@ class StoreFormat:
             f"{_PREFIX}embedding_model": self.embedding_model,
             f"{_PREFIX}dimension": str(self.dimension),
             f"{_PREFIX}metric": self.metric,
+            **({STORE_ID: self.store_id} if self.store_id else {}),
+            **({f"{_PREFIX}vectors_since": str(self.vectors_since)} if self.vectors_since else {}),
         }
 
 
@@ -85,10 +126,15 @@ def arrow_schema(fmt: StoreFormat) -> pa.Schema:
             pa.field("relationships", pa.list_(_RELATIONSHIP)),
             pa.field("source", text, nullable=False),
             pa.field("source_ref", text, nullable=False),
-            pa.field("embedding", pa.list_(pa.float32(), fmt.dimension)),
+            embedding_field(fmt),
         ],
         metadata=fmt.to_metadata(),
     )
+
+
+def embedding_field(fmt: StoreFormat) -> pa.Field:
+    """The column of the vectors; null where a memory has none."""
+    return pa.field("embedding", pa.list_(pa.float32(), fmt.dimension))
 
 
 def read_format(schema: pa.Schema, where: str) -> StoreFormat:
@@ -104,6 +150,9 @@ def read_format(schema: pa.Schema, where: str) -> StoreFormat:
             dimension=int(raw[f"{_PREFIX}dimension"]),
             metric=raw[f"{_PREFIX}metric"],
             schema_version=int(raw[f"{_PREFIX}schema_version"]),
+            store_id=raw.get(STORE_ID, ""),
+            vectors_since=int(raw.get(f"{_PREFIX}vectors_since", 0)),
+            closed_until=float(raw.get(CLOSED, 0.0)),
         )
     except (KeyError, ValueError) as error:
         raise StoreFormatError(

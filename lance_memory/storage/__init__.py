@@ -3,30 +3,52 @@
 from lance_memory.storage import history, indices, undo, upkeep
 from lance_memory.storage.change import Audit, ChangeSet, Plan
 from lance_memory.storage.columns import RankingColumns
+from lance_memory.storage.durable import Durability
 from lance_memory.storage.history import Branch, Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
+from lance_memory.storage.place import Place
+from lance_memory.storage.reformat import say, switch_vectors
 from lance_memory.storage.refs import row_named, rows_named
+from lance_memory.storage.retain import Retain
 from lance_memory.storage.snapshot import Snapshot
+from lance_memory.storage.staged import StagedVectors
 from lance_memory.storage.table import Table, absolute
-from lance_memory.storage.upkeep import UpkeepResult
+from lance_memory.storage.tender import Tender
+from lance_memory.storage.upkeep import UpkeepPlan, UpkeepResult
+from lance_memory.storage.upkeep_options import Upkeep, UpkeepMode
+from lance_memory.storage.upkeep_state import UpkeepFailure, UpkeepStatus
+from lance_memory.storage.whole import Damage
 
 __all__ = [
     "Audit",
     "Branch",
     "ChangeSet",
     "Comparison",
+    "Damage",
+    "Durability",
     "LogEntry",
+    "Place",
     "Plan",
     "RankingColumns",
+    "Retain",
     "Snapshot",
+    "StagedVectors",
     "Table",
+    "Tender",
+    "Upkeep",
+    "UpkeepFailure",
+    "UpkeepMode",
+    "UpkeepPlan",
     "UpkeepResult",
+    "UpkeepStatus",
     "absolute",
     "history",
     "indices",
     "refuse_taken",
     "row_named",
     "rows_named",
+    "say",
+    "switch_vectors",
     "undo",
     "upkeep",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -19,6 +20,7 @@ from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
+from lance_memory.storage.cut import refuse_cut
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
 from lance_memory.storage.leftovers import remove
@@ -27,6 +29,8 @@ from lance_memory.storage.snapshot import Located, Snapshot
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceOperation
 
+    from lance_memory.storage.durable import Settling
+
 __all__ = ["Audit", "ChangeSet", "Seen", "commit"]
 
 Seen = Mapping[str, Fingerprint]
@@ -34,6 +38,7 @@ Seen = Mapping[str, Fingerprint]
 
 _ATTEMPTS = 60
 _MAX_SCOPES = 64
+_COPIED_ROWS = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,10 @@ class ChangeSet:
         seen: the revisions that the plan was made from, where it was made at an earlier version.
             Where the table holds another one, or none, the commit raises `ConflictError`.
         looked: the plan has made sure itself that the ids of `inserts` are new.
+        afresh: fragments whose rows that stay are written into new files, so that nothing of what
+            goes is in a file of this version; every row that goes or is replaced is in one of
+            them, as it is at the version that was read. It is for forgetting: the log does not
+            name the scopes, and the version is made even where it changes no row.
     """
 
     audit: Audit
@@ -68,9 +77,10 @@ class ChangeSet:
     deletes: pa.Table | None = None
     seen: Seen = field(default_factory=dict)
     looked: bool = False
+    afresh: frozenset[int] | None = None
 
     def __bool__(self) -> bool:
-        return any(self.counts().values())
+        return self.afresh is not None or any(self.counts().values())
 
     def counts(self) -> dict[str, int]:
         """How many rows are inserted, updated, deleted."""
@@ -108,7 +118,9 @@ def commit(
     plan: Plan,
     *,
     published: Callable[[Snapshot], None],
+    home: str,
     storage_options: dict[str, str] | None,
+    settling: Settling | None = None,
 ) -> tuple[ChangeSet, Snapshot]:
     """Plan at the latest version, verify, write, publish; plan again when somebody was faster.
 
@@ -116,13 +128,16 @@ def commit(
         latest: gives the newest version.
         plan: see `Plan`. An empty change set writes nothing.
         published: is told of the new version.
+        home: the directory of the branch's files.
         storage_options: the engine's options for the table's store.
+        settling: puts what is committed on the disk; None: the operating system does, in time.
 
     Returns:
         The change set that was committed, and the version it made (or read, if it is empty).
 
     Raises:
         ConflictError: a row changed since the plan saw it, or the race was lost too often.
+        StorageError: the disk is full, or the files cannot be written.
     """
     written = _Written(storage_options)
     change: ChangeSet | None = None
@@ -131,8 +146,14 @@ def commit(
         try:
             change = plan(snapshot)
             if not change:
+                if settling is not None:
+                    settling.after(snapshot)
                 return change, snapshot
-            transaction = _transaction(snapshot, _operation(snapshot, change, written), change)
+            operation = _operation(snapshot, change, written)
+            refuse_cut(_new_fragments(operation), home)
+            transaction = _transaction(snapshot, operation, change)
+            if settling is not None:
+                settling.before(snapshot, _new_files(snapshot, transaction))
             dataset = _publish(snapshot, transaction, change, storage_options)
         except MissingFileError:
             if latest().version == snapshot.version or attempt == _ATTEMPTS - 1:
@@ -143,6 +164,8 @@ def commit(
             continue
         made = snapshot.sibling(dataset)
         published(made)
+        if settling is not None:
+            settling.after(made)
         return change, made
     name = f" {change.audit.operation}" if change else ""
     raise ConflictError(
@@ -190,14 +213,18 @@ def _new_files(snapshot: Snapshot, transaction: lance.Transaction) -> list[str]:
     """The files that only this transaction has, from the branch's directory on."""
     operation = transaction.operation
     first = isinstance(operation, lance.LanceOperation.Merge)
-    fresh = operation.fragments if first else operation.new_fragments
     updated = [] if first else operation.updated_fragments
-    names = [f"data/{file.path}" for fragment in fresh for file in fragment.files]
+    names = [f"data/{f.path}" for fragment in _new_fragments(operation) for f in fragment.files]
     for fragment in updated:
         deletion = fragment.deletion_file
         if deletion is not None and deletion.read_version == snapshot.version:
             names.append(deletion.path(fragment.id))
     return [*names, f"_transactions/{snapshot.version}-{transaction.uuid}.txn"]
+
+
+def _new_fragments(operation: LanceOperation.BaseOperation) -> list[FragmentMetadata]:
+    first = isinstance(operation, lance.LanceOperation.Merge)
+    return list(operation.fragments if first else operation.new_fragments)
 
 
 def _transaction(
@@ -240,9 +267,13 @@ def _operation(
     """
     rows = change.written()
     fragments = written.fragments(rows, snapshot) if rows else []
-    removed, updated = _masked(snapshot, change)
+    removed, updated = ([], []) if change.afresh is not None else _masked(snapshot, change)
     if not snapshot.fragment_ids:
         return _first_rows(snapshot, fragments)
+    if change.afresh:
+        gone = frozenset(change.replaced())
+        removed = sorted(change.afresh)
+        fragments += [f for i in sorted(change.afresh) for f in written.rest(snapshot, i, gone)]
     lowest = min(snapshot.fragment_ids)
     if lowest not in {*removed, *(fragment.id for fragment in updated)}:
         updated.append(snapshot.fragment(lowest).metadata)
@@ -321,6 +352,7 @@ class _Written:
         self._storage_options = storage_options
         self._rows: pa.Table | None = None
         self._fragments: list[FragmentMetadata] = []
+        self._rests: dict[tuple[str, frozenset[str]], list[FragmentMetadata]] = {}
 
     def fragments(self, rows: pa.Table, snapshot: Snapshot) -> list[FragmentMetadata]:
         if self._rows is None or not rows.equals(self._rows):
@@ -334,6 +366,38 @@ class _Written:
             self._rows = rows
         return list(self._fragments)
 
+    def rest(
+        self, snapshot: Snapshot, fragment: int, gone: frozenset[str]
+    ) -> list[FragmentMetadata]:
+        """The fragment's rows but those with the ids `gone`, in new files."""
+        old = snapshot.fragment(fragment)
+        known = (json.dumps(old.metadata.to_json()), gone)
+        if known not in self._rests:
+            with translated("write rows afresh"):
+                self._rests[known] = _copied(snapshot, old, gone, self._storage_options)
+        return self._rests[known]
+
+
+def _copied(
+    snapshot: Snapshot,
+    fragment: lance.LanceFragment,
+    gone: frozenset[str],
+    storage_options: dict[str, str] | None,
+) -> list[FragmentMetadata]:
+    away = pa.array(sorted(gone), pa.string())
+    parts = (
+        batch.filter(pc.invert(pc.is_in(batch["id"], away)))
+        for batch in fragment.to_batches(columns=snapshot.schema.names, batch_size=_COPIED_ROWS)
+    )
+    first = next((part for part in parts if len(part)), None)
+    if first is None:
+        return []
+    reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], parts))
+    copied: list[FragmentMetadata] = lance.fragment.write_fragments(
+        reader, snapshot.dataset, mode="append", storage_options=storage_options
+    )
+    return copied
+
 
 def properties(change: ChangeSet) -> dict[str, str]:
     """The audit record as transaction properties."""
@@ -345,7 +409,7 @@ def properties(change: ChangeSet) -> dict[str, str]:
         "actor": audit.actor,
         "reason": audit.reason,
         "counts": json.dumps(change.counts()),
-        "scopes": json.dumps(_listed(change.scopes())),
+        "scopes": json.dumps(None if change.afresh is not None else _listed(change.scopes())),
         "manifest": json.dumps(audit.manifest, ensure_ascii=False),
     }
 

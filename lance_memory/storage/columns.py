@@ -81,7 +81,7 @@ class KeptColumns:
 
     def _read(self, snapshot: Snapshot, fragments: Sequence[_Fragment]) -> None:
         """All in one pass: a table's first search reads every fragment."""
-        with translated(f"read version {snapshot.version}"):
+        with snapshot.naming(f"read version {snapshot.version}"):
             rows = snapshot.dataset.scanner(
                 columns=PART_COLUMNS,
                 fragments=[snapshot.fragment(one.number) for one in fragments],
@@ -258,7 +258,7 @@ def _fragments(snapshot: Snapshot) -> Iterator[_Fragment]:
 
 
 def _live(snapshot: Snapshot, one: _Fragment) -> NDArray[np.bool_]:
-    with translated(f"read version {snapshot.version}"):
+    with snapshot.naming(f"read version {snapshot.version}"):
         rows = snapshot.dataset.scanner(
             columns=[], fragments=[snapshot.fragment(one.number)], with_row_address=True
         ).to_table()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,7 +28,14 @@ import lance
 import pyarrow as pa
 from lance.commit import CommitConflictError
 
-__all__ = ["CommitConflictError", "MissingFileError", "NoSpaceError", "lance", "translated"]
+__all__ = [
+    "CommitConflictError",
+    "MissingFileError",
+    "NoSpaceError",
+    "UnexplainedError",
+    "lance",
+    "translated",
+]
 
 
 class MissingFileError(StorageError):
@@ -36,6 +44,10 @@ class MissingFileError(StorageError):
 
 class NoSpaceError(StorageError):
     """The disk is full."""
+
+
+class UnexplainedError(StorageError):
+    """The engine's words do not say what it means; often a damaged file. It may have panicked."""
 
 
 _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...], str], ...] = (
@@ -48,7 +60,7 @@ _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...],
     (
         StorageError,
         (errno.EACCES, errno.EROFS, errno.EPERM),
-        ("permission denied", "read-only file system", "os error 13", "os error 30"),
+        ("permission denied", "read-only file system", "operation not permitted", "os error 13"),
         "no permission to write there; nothing was written",
     ),
     (NotFoundError, (), ("ref not found",), "no such tag or branch"),
@@ -67,6 +79,10 @@ _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...],
     ),
 )
 _GONE = ("not found", "no such file")
+_FILE = re.compile(r"[\w.-]+\.lance/(?:tree/[^\s:()]+/)?_?[a-z]+/[^\s:(),]+")
+"""A file of a table in the engine's words, from the store's directory on."""
+
+_PLACE_IN_SOURCE = re.compile(r", /(?:home|root|rustc)/[^\s,]*")
 
 
 @contextmanager
@@ -80,6 +96,7 @@ def translated(action: str, *, absent: type[LanceMemoryError] = MissingFileError
 
     Raises:
         NotFoundError, InvalidInputError, ConflictError, StorageError: see `errors`.
+        StorageError: also where the engine panics, which Python could not catch as an Exception.
         CommitConflictError: left as it is, for the commit loop, which alone handles it.
     """
     try:
@@ -88,6 +105,11 @@ def translated(action: str, *, absent: type[LanceMemoryError] = MissingFileError
         raise
     except (OSError, ValueError, RuntimeError, NotImplementedError, pa.ArrowException) as error:
         raise _translation(action, error, absent) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # pyo3's: no Exception, and nowhere to import
+            raise
+        told = f"could not {action}: the engine gave up: {_short(error)}"
+        raise UnexplainedError(told) from error
 
 
 def _translation(action: str, error: Exception, absent: type[LanceMemoryError]) -> LanceMemoryError:
@@ -97,13 +119,14 @@ def _translation(action: str, error: Exception, absent: type[LanceMemoryError]) 
         if code in codes or any(sign in text for sign in signs):
             return kind(f"could not {action}: {meaning}")
     if any(sign in text for sign in _GONE):
+        named = _FILE.search(str(error))
         return absent(
             f"could not {action}: not found; a file is missing: the version was cleaned up, or the "
-            f"store is damaged ({_short(error)})"
+            f"store is damaged ({named[0] if named else _short(error)})"
         )
-    return StorageError(f"could not {action}: the engine says: {_short(error)}")
+    return UnexplainedError(f"could not {action}: the engine says: {_short(error)}")
 
 
-def _short(error: Exception) -> str:
-    """The engine's message without the source location it ends with."""
-    return str(error).split(", /home/")[0].strip()
+def _short(error: BaseException) -> str:
+    """The engine's message without the places in its source."""
+    return _PLACE_IN_SOURCE.sub("", str(error)).strip()

@@ -6,14 +6,28 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lance_memory.errors import ConflictError, InvalidInputError, LanceMemoryError, NotFoundError
+from lance_memory.errors import (
+    ConflictError,
+    InvalidInputError,
+    LanceMemoryError,
+    NotFoundError,
+    StorageError,
+    StoreFormatError,
+)
+from lance_memory.files import make_private
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import FINGERPRINT
-from lance_memory.storage.engine import translated
+from lance_memory.storage import whole
+from lance_memory.storage.audit import AuditLog
+from lance_memory.storage.engine import MissingFileError, UnexplainedError, translated
+from lance_memory.storage.logged import LogEntry
+from lance_memory.storage.readable import manifest_name
+from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import TABLE_NAME, Table, refuse_other_things
 
@@ -38,6 +52,7 @@ __all__ = [
     "entries",
     "entry",
     "holding",
+    "holds",
     "tags",
     "version_at",
     "versions",
@@ -55,31 +70,10 @@ _PHYSICAL = {
     "CreateIndex": "index",
     "Clone": "clone",
     "Restore": "restore",
+    "UpdateConfig": "pause",  # writers wait for a switch of the vectors
     "ReserveFragments": "compact",
     "BaseOperation": "compact",  # what pylance makes of the reservation before a compaction
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One version: what was done, by whom, when and why.
-
-    `upkeep` marks the versions that changed no memory (creation, compaction, indices).
-    `scopes` lists the scopes that were written to; None: too many to list.
-    """
-
-    version: int
-    at: datetime
-    operation: str
-    op_id: str = ""
-    actor: str = ""
-    reason: str = ""
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    upkeep: bool = False
-    scopes: tuple[Scope, ...] | None = ()
-    manifest: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +99,48 @@ class Comparison:
 
 
 def entries(table: Table) -> Iterator[LogEntry]:
-    """The log, newest first; versions that were cleaned up are not in it."""
-    for version in reversed(versions(table)):
-        yield entry(table, version)
+    """The log, newest first; of versions that were cleaned up what the audit has kept."""
+    audit = AuditLog.of(table)
+    kept: dict[int, LogEntry] | None = None
+    above = table.latest().version + 1
+    for version in [*reversed(versions(table)), 0]:
+        if version < above - 1:
+            if kept is None:
+                kept = {one.version: one for one in _kept(table, audit)}
+            yield from (kept[v] for v in sorted(kept, reverse=True) if version < v < above)
+        above = version
+        if version:
+            yield _entry_or_kept(table, version, audit)
+
+
+def _entry_or_kept(table: Table, version: int, audit: AuditLog) -> LogEntry:
+    try:
+        return entry(table, version)
+    except (NotFoundError, MissingFileError):
+        for one in _kept(table, audit):  # it was cleaned up since the versions were listed
+            if one.version == version:
+                return one
+        raise
+    except StorageError:
+        kept = {one.version: one for one in audit.entries(table.branch)}
+        return kept.get(version) or LogEntry(
+            version=version, at=_not_after(table, version), operation="damaged", readable=False
+        )
+
+
+def _kept(table: Table, audit: AuditLog) -> list[LogEntry]:
+    """What the audit has kept of this branch; a rewritten version can be read."""
+    places = (place_of(one.name, 0) for one in all_branches(table))
+    there = {version for branch, version in places if branch == table.branch and version}
+    return [replace(one, readable=one.version in there) for one in audit.entries(table.branch)]
+
+
+def _not_after(table: Table, version: int) -> datetime:
+    """When the next version that tells it was made; of one that does not tell."""
+    for later in (v for v in versions(table) if v > version):
+        with suppress(LanceMemoryError):
+            return entry(table, later).at
+    return datetime.now(UTC)
 
 
 def versions(table: Table) -> list[int]:
@@ -118,11 +151,23 @@ def versions(table: Table) -> list[int]:
 
 
 def entry(table: Table, version: int) -> LogEntry:
-    """The log entry of one version."""
+    """The log entry of one version.
+
+    Raises:
+        NotFoundError: there is no such version.
+        StorageError: its manifest is damaged; says which file that is.
+    """
     snapshot = table.at(version)
+    if snapshot.stands_for is not None:
+        for one in _kept(table, AuditLog.of(table)):
+            if one.version == version:
+                return one
+        return LogEntry(version=version, at=snapshot.written_at(), operation="rewritten")
     try:
         with translated(f"read the transaction of version {version}"):
             transaction = snapshot.dataset.read_transaction(version)
+    except UnexplainedError as error:
+        raise _damaged(table, version, error) from error
     except TypeError:
         # pylance 14.0.2 cannot give back a compaction that rewrote indices; no change set is one.
         return LogEntry(version=version, at=snapshot.written_at(), operation="compact", upkeep=True)
@@ -131,6 +176,21 @@ def entry(table: Table, version: int) -> LogEntry:
         kind = type(transaction.operation).__name__ if transaction else ""
         operation = _PHYSICAL.get(kind, kind or "compact")
         return LogEntry(version=version, at=snapshot.written_at(), operation=operation, upkeep=True)
+    try:
+        return _told(version, found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(table, version, error) from error
+
+
+def _damaged(table: Table, version: int, error: Exception) -> StorageError:
+    return StorageError(
+        f"could not read who made version {version}: damaged: {manifest_name(version)} of "
+        f"{table.home} ({error}); other versions can be read"
+    )
+
+
+def _told(version: int, found: Mapping[str, str]) -> LogEntry:
+    """The entry that a transaction's properties tell of."""
     scopes = json.loads(found["scopes"])
     return LogEntry(
         version=version,
@@ -146,22 +206,29 @@ def entry(table: Table, version: int) -> LogEntry:
 
 
 def version_at(table: Table, moment: datetime) -> int:
-    """The version that was the newest at `moment`.
+    """The version that was the newest at `moment`, or one with the same contents.
 
     Raises:
-        NotFoundError: `moment` lies before the oldest version that is still there.
+        NotFoundError: `moment` lies before the oldest version, or what was the newest then has
+            been cleaned up.
     """
-    found = None
+    found: list[LogEntry] = []  # versions of equal contents, as they were at `moment`
     for made in reversed(list(entries(table))):
         if made.upkeep:  # timed by the engine's clock, and with the contents of the one before
-            found = made.version if found is not None or made.at <= moment else None
+            found += [made] if found or made.at <= moment else []
         elif made.at > moment:  # what follows holds its rows, even where a clock was behind
             break
         else:
-            found = made.version
-    if found is None:
+            found = [made]
+    if not found:
         raise NotFoundError(f"no version of {table.uri} is as old as {moment.isoformat()}")
-    return found
+    readable = [made.version for made in found if made.readable]
+    if not readable:
+        raise NotFoundError(
+            f"version {found[0].version} of {table.uri}, the newest at {moment.isoformat()}, was "
+            "cleaned up and cannot be read any more; `lmem log` lists what can"
+        )
+    return readable[-1]
 
 
 def compare(before: Snapshot, after: Snapshot, predicate: str | None = None) -> Comparison:
@@ -191,6 +258,21 @@ def _fingerprints(snapshot: Snapshot, predicate: str | None) -> pl.DataFrame:
     return pl.DataFrame(snapshot.scan(predicate, columns=["id", *FINGERPRINT]))
 
 
+@contextmanager
+def _naming_refs(table: Table, action: str) -> Iterator[None]:
+    """`translated`; a tag or branch that says nothing hides all others, and is named."""
+    try:
+        with translated(action):
+            yield
+    except UnexplainedError as error:
+        torn = whole.torn_refs(table)
+        if not torn:
+            raise
+        raise StorageError(
+            f"could not {action}: damaged: {', '.join(torn)}; `lmem doctor --fix` sets it aside"
+        ) from error
+
+
 def tags(table: Table) -> dict[str, int]:
     """Tag → version, of this branch, without the store's own."""
     return {
@@ -200,10 +282,10 @@ def tags(table: Table) -> dict[str, int]:
 
 def all_tags(table: Table) -> dict[str, int]:
     """Tag → version, of this branch, the store's own included."""
-    with translated("list tags"):
-        found = table.own().dataset.tags.list()
-    branch = None if table.branch == "main" else table.branch
-    return {name: int(t["version"]) for name, t in sorted(found.items()) if t["branch"] == branch}
+    with _naming_refs(table, "list tags"):
+        found = table.tag_refs()
+    places = {name: place_of(t["branch"], int(t["version"])) for name, t in sorted(found.items())}
+    return {name: version for name, (line, version) in places.items() if line == table.branch}
 
 
 @contextmanager
@@ -211,14 +293,30 @@ def holding(table: Table, version: int) -> Iterator[None]:
     """Keep clean-up, of whatever process, from removing `version` while the block lasts.
 
     By a tag of the store's own. That of a killed process is dropped by clean-up after a day.
+    A store that cannot be written to is read without one: it cannot be cleaned up either.
     """
     name = f"{HOLD}{uuid.uuid4().hex}"
-    _create_tag(table, name, version)
+    held = False
+    with suppress(StorageError, StoreFormatError):
+        _create_tag(table, name, version)
+        held = True
     try:
         yield
     finally:
-        with suppress(LanceMemoryError), translated("let go of a version"):
-            table.own().dataset.tags.delete(name)
+        if held:
+            with suppress(LanceMemoryError), translated("let go of a version"):
+                table.own().dataset.tags.delete(name)
+
+
+def holds(table: Table) -> dict[str, datetime]:
+    """The tags of `holding`, of every branch, and since when they are there."""
+    with translated("list tags"):
+        found = table.tag_refs()
+    return {
+        name: tag["created_at"].astimezone(UTC)
+        for name, tag in sorted(found.items())
+        if name.startswith(HOLD)
+    }
 
 
 def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> None:
@@ -226,25 +324,29 @@ def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> 
 
     Raises:
         ConflictError: the tag exists, and `move` is not set.
-        InvalidInputError: the name has other characters than letters, digits, `.`, `-`, `_`, or
-            is one of the store's own.
+        InvalidInputError: the name has other characters than ASCII letters, digits, `.`, `-`,
+            `_`, or is one of the store's own.
     """
-    _refuse_reserved("tag", name)
+    table.refuse_earlier_schema()
+    _refuse_name("tag", name)
     _create_tag(table, name, version, move=move)
 
 
 def _create_tag(table: Table, name: str, version: int, *, move: bool = False) -> None:
-    table.at(version)
-    reference: Any = version if table.branch == "main" else (table.branch, version)
+    reference = table.reference(version)
     exists = name in all_tags(table)
     if exists and not move:
         raise ConflictError(f"tag {name!r} is on version {all_tags(table)[name]} already")
     with translated(f"tag version {version} as {name!r}"):
-        refs = table.own().dataset.tags
+        refs = table.for_refs().tags
         if exists:
             refs.update(name, reference)
         else:
             refs.create(name, reference)
+    table.settle_version(version)
+    table.settle_files([f"{table.root}/_refs/tags/{name}.json"])
+    if exists:
+        _drop_unheld(table)
 
 
 def delete_tag(table: Table, name: str) -> int:
@@ -253,12 +355,25 @@ def delete_tag(table: Table, name: str) -> int:
     Raises:
         NotFoundError: no such tag.
     """
+    table.refuse_earlier_schema()
     found = tags(table)
     if name not in found:
         raise NotFoundError(f"there is no tag {name!r}; there are: {_listed(found)}")
     with translated(f"remove tag {name!r}"):
         table.own().dataset.tags.delete(name)
+    _drop_unheld(table)
     return found[name]
+
+
+def _drop_unheld(table: Table) -> None:
+    """Remove the rewritten versions that no tag is on any more."""
+    with translated("list tags and branches"):
+        refs = table.own().dataset
+        held = {tag["branch"] for tag in refs.tags.list().values()}
+        names = [n for n in refs.branches.list() if place_of(n, 0)[1] and n not in held]
+    for name in names:
+        with suppress(ConflictError), translated(f"remove {name}"):  # a branch began there
+            table.own().dataset.branches.delete(name)
 
 
 def branches(table: Table) -> list[Branch]:
@@ -268,16 +383,17 @@ def branches(table: Table) -> list[Branch]:
 
 def all_branches(table: Table) -> list[Branch]:
     """All branches but main, the store's own included."""
-    with translated("list branches"):
-        found = table.own().dataset.branches.list()
+    with _naming_refs(table, "list branches"):
+        found = table.branch_refs()
     return [
         Branch(
             name=name,
-            parent=branch["parent_branch"] or "main",
-            parent_version=int(branch["parent_version"]),
+            parent=place[0],
+            parent_version=place[1],
             created_at=datetime.fromtimestamp(branch["create_at"], UTC),
         )
         for name, branch in sorted(found.items())
+        for place in [place_of(branch["parent_branch"], int(branch["parent_version"]))]
     ]
 
 
@@ -287,16 +403,19 @@ def create_branch(table: Table, name: str, version: int) -> Table:
     Raises:
         ConflictError: there is one of that name.
     """
+    table.refuse_earlier_schema()
     if name in {branch.name for branch in branches(table)} or name == "main":
         raise ConflictError(f"there is a branch {name!r} already; name another, or open that one")
     if not name:
         raise InvalidInputError("a branch needs a name")
-    _refuse_reserved("branch", name)
-    table.at(version)
-    reference: Any = version if table.branch == "main" else (table.branch, version)
+    _refuse_name("branch", name)
+    reference = table.reference(version)
     with translated(f"create branch {name!r}"):
-        table.own().dataset.create_branch(name, reference)
-    return table.on_branch(name)
+        table.for_refs().create_branch(name, reference)
+    made = table.on_branch(name)
+    made.settle_version(made.latest().version)
+    table.settle_files([f"{table.root}/_refs/branches/{name}.json"])
+    return made
 
 
 def delete_branch(table: Table, name: str) -> None:
@@ -306,11 +425,13 @@ def delete_branch(table: Table, name: str) -> None:
         NotFoundError: no such branch.
         ConflictError: a tag holds one of its versions.
     """
+    table.refuse_earlier_schema()
     names = {branch.name for branch in branches(table)}
     if name not in names:
         raise NotFoundError(f"there is no branch {name!r}; there are: {_listed(names)}")
     with translated(f"delete branch {name!r}"):
         table.own().dataset.branches.delete(name)
+    AuditLog.of(table).drop(name)
 
 
 def clone(table: Table, version: int, uri: str) -> None:
@@ -322,6 +443,7 @@ def clone(table: Table, version: int, uri: str) -> None:
         ConflictError: there is a store at `uri`.
         StoreFormatError: there is something else.
     """
+    table.refuse_earlier_schema()
     refuse_other_things(uri)
     name = (
         f"checkout-v{version}" if table.branch == "main" else f"checkout-{table.branch}-v{version}"
@@ -329,20 +451,32 @@ def clone(table: Table, version: int, uri: str) -> None:
     fresh = name not in tags(table)
     if fresh:
         create_tag(table, name, version)
-    reference: Any = version if table.branch == "main" else (table.branch, version)
+    reference = table.reference(version)
     target = f"{uri.rstrip('/')}/{TABLE_NAME}"
     try:
         with translated(f"check out version {version} to {uri}"):
+            if "://" not in uri:
+                make_private(Path(uri))
             table.at(version).dataset.shallow_clone(
                 target, reference, storage_options=table.storage_options
             )
+        made = Table.open(uri, storage_options=table.storage_options, durability=table.durability)
+        made.settle_version(made.latest().version)
     except LanceMemoryError:
         if fresh:
             delete_tag(table, name)
         raise
 
 
-def _refuse_reserved(what: str, name: str) -> None:
+def _refuse_name(what: str, name: str) -> None:
+    """Refuse the store's own names, and letters that the engine takes and then cannot list.
+
+    With one tag of other letters than ASCII's, pylance 14.0.2 lists no tag any more.
+    """
+    if not name.isascii():
+        raise InvalidInputError(
+            f"the {what} {name!r}: a name has the letters a to z, digits, '.', '-' and '_'"
+        )
     if name.startswith(RESERVED):
         raise InvalidInputError(
             f"the {what} {name!r}: names that begin with {RESERVED!r} are the store's own; "

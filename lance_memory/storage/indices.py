@@ -5,10 +5,10 @@ The vector index is made in `vector_index`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_memory.storage.described import TEXT_INDEX, described
+from lance_memory.storage.described import TEXT_INDEX, described, left_over
 from lance_memory.storage.engine import CommitConflictError, lance, translated
 from lance_memory.storage.snapshot import Snapshot
 
@@ -19,7 +19,11 @@ __all__ = [
     "commit_indices",
     "create_missing",
     "create_text_index",
+    "drop_left_over",
     "has_text_index",
+    "missing",
+    "scalar_indices",
+    "text_index_anew",
     "unindexed_rows",
 ]
 
@@ -66,30 +70,70 @@ def create_text_index(snapshot: Snapshot) -> None:
             return  # the other one has built it
 
 
+def text_index_anew(snapshot: Snapshot) -> None:
+    """Build the inverted index from the rows alone, in the place of the one that is there."""
+    with translated("build the text index again"):
+        snapshot.dataset.create_scalar_index(
+            "content", "INVERTED", name=TEXT_INDEX, replace=True, **_TEXT_PARAMETERS
+        )
+
+
+def scalar_indices(snapshot: Snapshot, *, names: Collection[str]) -> list[Index]:
+    """Those of our scalar indices that are named, built from the rows alone; not committed."""
+    fragments = sorted(snapshot.fragment_ids)
+    return [
+        snapshot.dataset.create_index_uncommitted(
+            column, kind, name=f"{column}_idx", fragment_ids=fragments, replace=True
+        )
+        for column, kind in _SCALAR_INDICES.items()
+        if fragments and f"{column}_idx" in names
+    ]
+
+
 def create_missing(snapshot: Snapshot) -> list[str]:
-    """Build the scalar indices that are missing.
+    """Build the scalar indices that are missing, and remove those over a column that is gone.
 
     Returns:
         The names of the indices built, committed together as one version.
     """
-    names = described(snapshot.dataset)
     fragments = sorted(snapshot.fragment_ids)
-    missing = {
-        f"{column}_idx": (column, kind)
-        for column, kind in _SCALAR_INDICES.items()
-        if f"{column}_idx" not in names
-    }
-    if not fragments or not missing:
+    absent = _missing(snapshot)
+    gone = left_over(snapshot.dataset)
+    if not fragments or not (absent or gone):
         return []
     with translated("build indices"):
         built = [
             snapshot.dataset.create_index_uncommitted(
                 column, kind, name=name, fragment_ids=fragments
             )
-            for name, (column, kind) in missing.items()
+            for name, (column, kind) in absent.items()
         ]
-        commit_indices(snapshot, built)
-    return list(missing)
+        commit_indices(snapshot, built, removed=gone)
+    return list(absent)
+
+
+def missing(snapshot: Snapshot) -> list[str]:
+    """The names of the scalar indices that `create_missing` would build."""
+    return list(_missing(snapshot)) if snapshot.fragment_ids else []
+
+
+def _missing(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
+    """Index name → the column that it should be over, and its kind."""
+    names = described(snapshot.dataset)
+    return {
+        f"{column}_idx": (column, kind)
+        for column, kind in _SCALAR_INDICES.items()
+        if f"{column}_idx" not in names
+    }
+
+
+def drop_left_over(snapshot: Snapshot) -> bool:
+    """Remove indices over a column that is gone: with one, the engine fails at every filter."""
+    gone = left_over(snapshot.dataset)
+    if gone:
+        with translated("remove an index"):
+            commit_indices(snapshot, [], removed=gone)
+    return bool(gone)
 
 
 def commit_indices(
@@ -128,7 +172,7 @@ def commit_indices(
 def unindexed_rows(snapshot: Snapshot) -> dict[str, int]:
     """Index name → rows that it does not cover yet. They are found all the same, by a scan."""
     names = sorted(described(snapshot.dataset))
-    with translated("read index statistics"):
+    with snapshot.naming("read index statistics"):
         return {
             name: int(snapshot.dataset.stats.index_stats(name)["num_unindexed_rows"])
             for name in names

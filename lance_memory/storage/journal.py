@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import ConflictError, NotFoundError
+from lance_memory.storage.durable import OnDisk
 from lance_memory.storage.engine import (
     CommitConflictError,
     MissingFileError,
@@ -26,6 +27,7 @@ from lance_memory.storage.engine import (
     translated,
 )
 from lance_memory.storage.lock import held
+from lance_memory.storage.whole import mended
 
 __all__ = ["Choose", "Journal"]
 
@@ -72,6 +74,7 @@ class Journal:
         self._name = name
         self._uri = f"{store.rstrip('/')}/{name}.lance"
         self._options = dict(storage_options) if storage_options else None
+        self._disk = None if "://" in store else OnDisk(Path(self._uri))
         self._lock_file = None if "://" in store else Path(store) / f"{name}.lock"
         self._newest: lance.LanceDataset | None = None
         self._tended: int | None = None
@@ -144,8 +147,20 @@ class Journal:
                 self._compact(threshold=0.0)
             return gone
 
-    def upkeep(self, *, keep: int) -> None:
+    def settle(self) -> None:
+        """Put all rows on the disk, so that they survive a power cut too.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        dataset = self._latest()
+        if self._disk is not None and dataset is not None:
+            self._disk.put_version(dataset)
+
+    def upkeep(self, *, keep: int | None) -> None:
         """Drop all rows but the newest `keep`, and merge and remove files, where it is time to.
+
+        With None no row is dropped.
 
         To be called after an append. It is time to once there are 5 % more rows, or many files;
         another process that is at it is left to it.
@@ -156,12 +171,12 @@ class Journal:
         dataset = self._latest()
         if dataset is None:
             return
-        crowded = self.count() > keep + keep // _SURPLUS
+        crowded = keep is not None and self.count() > keep + keep // _SURPLUS
         due = self._tended is not None and dataset.version - self._tended >= _VERSIONS
         if not (crowded or due):
             return
         with suppress(ConflictError), self._alone(wait=0.0):
-            if crowded:
+            if keep is not None and crowded:
                 self._masked(lambda rows: _older(rows["id"], keep), ["id"], None)
             if due:
                 self._compact(threshold=0.1)
@@ -175,7 +190,7 @@ class Journal:
         try:
             with translated(f"open the journal {self._name}", absent=NotFoundError):
                 if known is None:
-                    known = lance.dataset(self._uri, storage_options=self._options)
+                    known = self._opened()
                 elif known.version != (newest := known.latest_version):
                     known = known.checkout_version(newest)
         except NotFoundError:
@@ -185,6 +200,15 @@ class Journal:
             return self._latest()
         self._newest = known
         return known
+
+    def _opened(self) -> lance.LanceDataset:
+        """The newest version that a power cut has left whole."""
+
+        def at(version: int | None) -> lance.LanceDataset:
+            with translated(f"open the journal {self._name}", absent=NotFoundError):
+                return lance.dataset(self._uri, version=version, storage_options=self._options)
+
+        return at(None) if "://" in self._uri else mended(self._uri, at)
 
     def _create(self) -> None:
         """An empty table, unless another process has made one.
@@ -228,6 +252,8 @@ class Journal:
                 materialize_deletions=True,
                 materialize_deletions_threshold=threshold,
             )
+            if self._disk is not None:  # else a power cut may leave neither old files nor new ones
+                self._disk.put_version(dataset)
             dataset.cleanup_old_versions(older_than=timedelta(0))
 
         self._again("compact", compact)

@@ -91,6 +91,10 @@ class KeptVectors:
 
     def _put(self, addresses: Addresses, vectors: Vectors, files: Mapping[int, Files]) -> None:
         """Keep the rows; another thread may have kept some of them meanwhile."""
+        if self._pool is not None and self._pool.shape[1] != vectors.shape[1]:
+            self._keep(np.empty(0, np.intp))  # of another model
+            self._files.clear()
+            self._pool = None
         room = self._room(vectors.shape[1])
         if len(addresses) > room or any(self._files.get(f, n) != n for f, n in files.items()):
             return

@@ -59,7 +59,7 @@ def by_index(
         share: how much of all rows passes it; decides how deep the index is searched.
     """
     deep = depth(k, share=share)
-    with translated("search by vector"):
+    with snapshot.naming("search by vector"):
         return snapshot.dataset.to_table(
             columns=["_distance"],
             with_row_address=True,

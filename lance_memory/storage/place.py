@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import pyarrow.compute as pc
 
 from lance_memory.errors import NotFoundError
 from lance_memory.files import write_whole
-from lance_memory.storage.engine import translated
+from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.lock import held
 
 __all__ = ["Place"]
@@ -37,6 +39,19 @@ class Place:
         with translated(f"list the files of {self.uri}"):
             return sorted(self._session().list(under or None))
 
+    def size(self) -> int:
+        """The bytes of all files; in an object store, of those of the tables."""
+        if self.local is not None:
+            return sum(path.stat().st_size for path in self.local.rglob("*") if path.is_file())
+        tables = {name.partition("/")[0] for name in self.names() if ".lance/" in name}
+        with translated(f"list the files of {self.uri}"):
+            return sum(self._size_of(table) for table in sorted(tables))
+
+    def _size_of(self, table: str) -> int:
+        dataset = lance.dataset(f"{self.uri}/{table}", storage_options=self._options)
+        files = dataset.all_files().read_all()
+        return int(pc.sum(files["size_bytes"]).as_py() or 0)
+
     def read(self, name: str) -> bytes:
         """A file's content.
 
@@ -44,13 +59,24 @@ class Place:
             NotFoundError: there is none.
             StorageError: it cannot be read.
         """
-        with translated(f"read {self.uri}/{name}", absent=NotFoundError):
-            if self.local is not None:
-                return (self.local / name).read_bytes()
-            with tempfile.TemporaryDirectory() as folder:
-                copy = Path(folder) / "copy"
-                self._session().download_file(name, str(copy))
-                return copy.read_bytes()
+        with self.reading(name) as file:
+            return file.read()
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[BinaryIO]:
+        """A file to be read a part at a time; from an object store it is fetched first.
+
+        Raises:
+            NotFoundError: there is none.
+            StorageError: it cannot be read.
+        """
+        with ExitStack() as stack, translated(f"read {self.uri}/{name}", absent=NotFoundError):
+            path = None if self.local is None else self.local / name
+            if path is None:
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                path = Path(folder) / "copy"
+                self._session().download_file(name, str(path))
+            yield stack.enter_context(path.open("rb"))
 
     def write(self, name: str, content: bytes) -> None:
         """Make `content` the file's; after a kill or a power cut it is the old or the new one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,13 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_memory.errors import StorageError
 from lance_memory.record.filters import is_one_of
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
+from lance_memory.record.schema import StoreFormat, read_format
 from lance_memory.storage.columns import RankingColumns
 from lance_memory.storage.described import TEXT_INDEX, VECTOR_INDEX, covered, described
-from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.engine import UnexplainedError, lance, translated
 from lance_memory.storage.kept import Files, Kept
 from lance_memory.storage.nearest import nearest
+from lance_memory.storage.readable import damaged_in, manifest_name
 from lance_memory.storage.wording import (
     korean_forms,
     korean_stems,
@@ -31,6 +35,7 @@ from lance_memory.storage.wording import (
 
 __all__ = ["Located", "Snapshot"]
 
+_ANEW = "an index can be built anew: `lmem doctor --deep --fix`"
 _LIST_LIMIT = 2_000
 """Beyond as many ids, one pass over the narrow id column beats a predicate that lists them."""
 
@@ -54,8 +59,15 @@ class Located:
 class Snapshot:
     """An immutable handle on one version. Safe to share between threads."""
 
-    def __init__(self, dataset: lance.LanceDataset, *, kept: Kept | None = None) -> None:
+    def __init__(
+        self,
+        dataset: lance.LanceDataset,
+        *,
+        kept: Kept | None = None,
+        stands_for: int | None = None,
+    ) -> None:
         self.dataset = dataset
+        self.stands_for = stands_for  # the version that this one was rewritten from
         self.kept = kept or Kept()
         self._counts: dict[str, int] = {}
         self._passing: dict[str, NDArray[np.uint64]] = {}
@@ -69,16 +81,32 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        return int(self.dataset.version)
+        return int(self.dataset.version) if self.stands_for is None else self.stands_for
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return self.dataset.schema
+        try:
+            with translated(f"read the columns of version {self.version}"):
+                return self.dataset.schema
+        except UnexplainedError as error:
+            raise StorageError(
+                f"{error}; damaged: {manifest_name(self.version)}; other versions can be read"
+            ) from error
+
+    @cached_property
+    def format(self) -> StoreFormat:
+        """What the table says of itself at this version."""
+        return read_format(self.schema, f"version {self.version}")
 
     @property
     def dimension(self) -> int:
         """The length of the vectors."""
         return int(self.schema.field(EMBEDDING).type.list_size)
+
+    @property
+    def vector_field(self) -> int:
+        """The engine's number of the column of the vectors; another one after a switch."""
+        return int(self.dataset.lance_schema.field(EMBEDDING).id())
 
     @property
     def columns(self) -> list[str]:
@@ -99,7 +127,7 @@ class Snapshot:
         limit: int | None = None,
     ) -> pa.Table:
         """The rows that pass, in storage order; all columns but the vectors by default."""
-        with translated(f"read version {self.version}"):
+        with self.naming(f"read version {self.version}"):
             return self.dataset.to_table(
                 columns=self.columns if columns is None else list(columns),
                 filter=predicate,
@@ -109,7 +137,7 @@ class Snapshot:
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
         """The ids of the fragments. A fragment's rows never change, they only go."""
-        with translated(f"list the fragments of version {self.version}"):
+        with self.naming(f"list the fragments of version {self.version}"):
             return frozenset(map(int, self.dataset.fragment_ids()))
 
     def fragment(self, identifier: int) -> lance.LanceFragment:
@@ -118,22 +146,42 @@ class Snapshot:
 
     def of_fragments(self, ids: Collection[int], *, columns: Sequence[str]) -> pa.Table:
         """The rows of these fragments."""
-        with translated(f"read version {self.version}"):
+        with self.naming(f"read version {self.version}"):
             parts = [self.fragment(i).to_table(columns=list(columns)) for i in sorted(ids)]
         return pa.concat_tables(parts)
+
+    def batches_of(
+        self, ids: Sequence[int], *, columns: Sequence[str], batch_size: int
+    ) -> Iterator[pa.Table]:
+        """The rows of these fragments, in the order of `ids`, some at a time; small ones together.
+
+        A scan of several fragments at once gives them in an order of its own.
+        """
+        some: list[pa.RecordBatch] = []
+        with self.naming(f"read version {self.version}"):
+            for i in ids:
+                for batch in self.fragment(i).to_batches(
+                    columns=list(columns), batch_size=batch_size
+                ):
+                    some.append(batch)
+                    if sum(map(len, some)) >= batch_size:
+                        yield pa.Table.from_batches(some)
+                        some = []
+        if some:
+            yield pa.Table.from_batches(some)
 
     def batches(
         self, predicate: str | None, *, columns: Sequence[str], batch_size: int
     ) -> Iterator[pa.RecordBatch]:
         """The rows that pass, a batch at a time."""
-        with translated(f"read version {self.version}"):
+        with self.naming(f"read version {self.version}"):
             yield from self.dataset.to_batches(
                 columns=list(dict.fromkeys(columns)), filter=predicate, batch_size=batch_size
             )
 
     def count(self, predicate: str | None = None) -> int:
         """How many rows pass."""
-        with translated(f"count rows at version {self.version}"):
+        with self.naming(f"count rows at version {self.version}"):
             return int(self.dataset.count_rows(predicate))
 
     def by_ids(self, ids: Collection[str], *, columns: Sequence[str] | None = None) -> pa.Table:
@@ -156,7 +204,7 @@ class Snapshot:
         """Where the rows with these ids lie, and which revision of them."""
         names = ["id", *FINGERPRINT]
         few = len(ids) <= _LIST_LIMIT
-        with translated(f"read version {self.version}"):
+        with self.naming(f"read version {self.version}"):
             rows = self.dataset.to_table(
                 columns=names,
                 filter=is_one_of("id", ids) if few else None,
@@ -168,21 +216,21 @@ class Snapshot:
 
     def take(self, addresses: NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
         """The rows at these addresses, in this order."""
-        with translated(f"read version {self.version}"):
+        with self.naming(f"read version {self.version}"):
             return self.dataset._take_rows(addresses.tolist(), columns=list(columns))
 
     def centroids(self) -> NDArray[np.float32] | None:
         """Of the vector index's partitions, float32 [K, d]; None where there is no index."""
         if VECTOR_INDEX not in described(self.dataset):
             return None
-        with translated("read the centroids of the vector index"):
+        with self.naming("read the centroids of the vector index"):
             middles = self.dataset.centroids(index_name=VECTOR_INDEX)
         return np.asarray(middles.flatten(), dtype=np.float32).reshape(len(middles), -1)
 
     def files(self, fragment: int) -> Files:
         """What the fragment consists of."""
         if fragment not in self._files:
-            with translated(f"read version {self.version}"):
+            with self.naming(f"read version {self.version}"):
                 parts = self.fragment(fragment).metadata.files
             self._files[fragment] = tuple(part.path for part in parts)
         return self._files[fragment]
@@ -203,7 +251,7 @@ class Snapshot:
         known = self._passing.get(text)
         if known is None:
             _forget_many(self._passing)
-            with translated(f"read version {self.version}"):
+            with self.naming(f"read version {self.version}"):
                 rows = self.dataset.to_table(columns=[], filter=predicate, with_row_address=True)
             known = self._passing[text] = rows["_rowaddr"].to_numpy()
         return known
@@ -244,7 +292,7 @@ class Snapshot:
         fresh = words_beginning(stems, self._fresh_korean()) if stems else []
         words = " ".join([text, *korean_forms(text), *fresh])
         query = text_query(words, "content", stems=stems)
-        with translated("search by words"):
+        with self.naming("search by words", index=TEXT_INDEX):
             return self.dataset.to_table(
                 columns=["_score"],
                 with_row_address=True,
@@ -253,6 +301,33 @@ class Snapshot:
                 filter=predicate,
                 prefilter=True,
             )
+
+    @contextmanager
+    def naming(self, action: str, *, index: str | None = None) -> Iterator[None]:
+        """`translated`; where the engine does not say what is wrong, the damaged file is named.
+
+        The interpreter may not live to tell: see `readable`.
+        """
+        try:
+            with translated(action):
+                yield
+        except UnexplainedError as error:
+            if not self._damaged and index is None:
+                raise
+            if not self._damaged:
+                raise StorageError(f"{error}; damaged: the index {index}; {_ANEW}") from error
+            told = "; ".join(f"{file} ({why})" for file, why in sorted(self._damaged.items()))
+            raise StorageError(
+                f"could not {action}: damaged: {told}. Versions without it can be read; {_ANEW}"
+            ) from error
+
+    @cached_property
+    def _damaged(self) -> dict[str, str]:
+        """The files of this version that cannot be read; looked for once, after a failure."""
+        try:
+            return damaged_in(self.dataset)
+        except StorageError:
+            return {}  # the failure that is being looked into says enough
 
     def _fresh_korean(self) -> list[str]:
         """The Korean words of the fragments that the text index does not cover; read once."""

@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
-from lance_memory.errors import ConflictError, NotFoundError, StorageError, StoreFormatError
-from lance_memory.record.schema import StoreFormat, arrow_schema, read_format
+import pyarrow as pa
+
+from lance_memory.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    StoreFormatError,
+)
+from lance_memory.files import make_private
+from lance_memory.record.schema import SCHEMA_VERSION, StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit, tried
-from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.durable import Durability, OnDisk, Settling, Sync, to_disk
+from lance_memory.storage.engine import (
+    CommitConflictError,
+    MissingFileError,
+    UnexplainedError,
+    lance,
+    translated,
+)
 from lance_memory.storage.lock import held
+from lance_memory.storage.readable import manifest_name
+from lance_memory.storage.rewritten import branch_of
 from lance_memory.storage.snapshot import Snapshot
+from lance_memory.storage.whole import Damage, Versions, found_torn
 
 __all__ = ["TABLE_NAME", "Table", "absolute", "refuse_other_things"]
 
 TABLE_NAME = "memories.lance"
 _STORAGE_VERSION = "2.1"
+_METADATA_CACHE = 64 * 2**20
+_INDEX_CACHE = 2**30
+"""Bytes that the engine keeps of manifests and file footers, and of indices. By itself it takes
+1 GiB and 6 GiB, and the manifests of a long loop of writes fill what they are given."""
+
+_SETTLING = 5
+_PLAIN = re.compile(r"[\w./ =@,:+-]*", re.ASCII)  # of a path that the engine writes as it is
+_UNOPENABLE = ("Cc", "Cs")  # Unicode categories: controls and surrogates
 _MAIN = "main"
+_LOOKS = 8
+_LONGEST_WAIT = 30.0
+_LOOK_AGAIN = 0.01
 
 
 class Table:
@@ -40,6 +77,9 @@ class Table:
         uri: str,
         branch: str = _MAIN,
         storage_options: Mapping[str, str] | None = None,
+        durability: Durability = Durability.PROCESS,
+        sync: Sync = to_disk,
+        damage: Damage | None = None,
     ) -> None:
         self.uri = uri
         self.branch = branch
@@ -48,59 +88,93 @@ class Table:
         self.storage_options = dict(storage_options) if storage_options else None
         self._newest = Snapshot(dataset)
         self.writing = threading.RLock()  # an embedder, called from a plan, may write here too
+        self.durability = durability
+        self._sync = sync
+        self._disk = None if self.is_remote else OnDisk(Path(self.home), sync=sync)
+        self._damage = damage
 
     @classmethod
-    def open(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Table:
-        """The store at `uri`.
+    def open(
+        cls,
+        uri: str,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        durability: Durability = Durability.PROCESS,
+        sync: Sync = to_disk,
+    ) -> Table:
+        """The store at `uri`; at its last whole version where the newest is torn (see `damage`).
+
+        Args:
+            uri: the store's directory.
+            storage_options: the engine's options for it.
+            durability: what an acknowledged write survives.
+            sync: puts one file, or one directory's names, on the disk.
 
         Raises:
             NotFoundError: nothing is there.
             StoreFormatError: something else is there, or the store is from a later release.
+            StorageError: no version of it is whole.
         """
         options = dict(storage_options) if storage_options else None
         refuse_other_things(uri)
         try:
-            with translated(f"open {uri}", absent=NotFoundError):
-                dataset = lance.dataset(_table_uri(uri), storage_options=options)
+            dataset, damage = _newest(uri, options)
         except NotFoundError as error:
             raise NotFoundError(
                 f"there is no store at {uri}; make one with `lmem init` or MemoryStore.open(path)"
             ) from error
-        return cls(dataset, uri=uri, storage_options=options)
+        return cls(
+            dataset,
+            uri=uri,
+            storage_options=options,
+            durability=durability,
+            sync=sync,
+            damage=damage,
+        )
 
     @classmethod
     def create(
-        cls, uri: str, fmt: StoreFormat, *, storage_options: Mapping[str, str] | None = None
+        cls,
+        uri: str,
+        fmt: StoreFormat,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        durability: Durability = Durability.PROCESS,
+        sync: Sync = to_disk,
     ) -> Table:
-        """A new, empty store at `uri`; the one that is there, if another was faster.
+        """A new, empty store at `uri`, with an id; the one that is there, if another was faster.
 
         Raises:
             StoreFormatError: the directory holds something else.
             StorageError: it cannot be written to.
         """
         options = dict(storage_options) if storage_options else None
+        how: dict[str, Any] = {
+            "storage_options": options,
+            "durability": durability,
+            "sync": sync,
+        }
         refuse_other_things(uri)
-        schema = arrow_schema(fmt)
+        schema = arrow_schema(fmt if fmt.store_id else replace(fmt, store_id=str(uuid.uuid4())))
         with _alone(uri):
             with suppress(NotFoundError):
-                return cls.open(uri, storage_options=options)
+                return cls.open(uri, **how)
             try:
-                with translated(f"create {uri}"):
-                    dataset = lance.write_dataset(
-                        schema.empty_table(),
-                        _table_uri(uri),
-                        schema=schema,
-                        mode="create",
-                        data_storage_version=_STORAGE_VERSION,
-                        storage_options=options,
-                    )
-            except ConflictError:
-                return cls.open(uri, storage_options=options)
-        return cls(dataset, uri=uri, storage_options=options)
+                with suppress(ConflictError), translated(f"create {uri}"):
+                    _create(uri, schema, options)
+            except MissingFileError:
+                if "://" not in uri:
+                    raise
+            return cls.open(uri, **how)
 
     @classmethod
     def open_or_create(
-        cls, uri: str, fmt: StoreFormat, *, storage_options: Mapping[str, str] | None = None
+        cls,
+        uri: str,
+        fmt: StoreFormat,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        durability: Durability = Durability.PROCESS,
     ) -> Table:
         """The store at `uri`, made with the format `fmt` where there is none.
 
@@ -109,9 +183,9 @@ class Table:
             StorageError: it cannot be written to.
         """
         try:
-            return cls.open(uri, storage_options=storage_options)
+            return cls.open(uri, storage_options=storage_options, durability=durability)
         except NotFoundError:
-            return cls.create(uri, fmt, storage_options=storage_options)
+            return cls.create(uri, fmt, storage_options=storage_options, durability=durability)
 
     @property
     def home(self) -> str:
@@ -119,26 +193,45 @@ class Table:
 
         A dataset that was checked out on a branch names the table's own directory.
         """
-        root = _table_uri(self.uri)
-        return root if self.branch == _MAIN else f"{root}/tree/{self.branch}"
+        return _home(self.uri, self.branch)
+
+    @property
+    def root(self) -> str:
+        """The table's own directory, whatever the branch."""
+        return _table_uri(self.uri)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is in an object store."""
+        return "://" in self.uri
 
     def ensure_text_index(self) -> None:
-        """Make the index that word search needs: in a new store, or where a kill left none."""
-        if indices.has_text_index(self.latest()):
+        """Make the index that word search needs: in a new store, or where a kill left none.
+
+        Not in a store of an earlier schema, which is only read.
+        """
+        if self.is_of_earlier_schema or self.damage or indices.has_text_index(self.latest()):
             return
         with _alone(self.uri):
-            if not indices.has_text_index(self.latest()):
+            if indices.has_text_index(self.latest()):
+                return
+            try:
                 indices.create_text_index(self.own())
+            except (ConflictError, CommitConflictError):  # in an object store nobody is alone
+                if not indices.has_text_index(self.latest()):
+                    raise
 
     def latest(self) -> Snapshot:
-        """The newest version, also when another process wrote it."""
+        """The newest version, also when another process wrote it; the last whole one of a torn."""
+        if self._damage is not None and self._look_again():
+            return self._newest
         with translated(f"look for the newest version of {self.uri}"):
             current = self._newest
             newest = current.dataset.latest_version
             if newest == current.version:
                 return current
             fresh = current.sibling(current.dataset.checkout_version((self._branch_ref, newest)))
-        self._adopt(fresh)
+        self.adopt(fresh)
         return fresh
 
     def at(self, version: int) -> Snapshot:
@@ -152,14 +245,45 @@ class Table:
         try:
             with translated(f"open version {version} of {self.uri}", absent=NotFoundError):
                 dataset = self._newest.dataset.checkout_version((self._branch_ref, version))
-                return self._newest.sibling(dataset)
+                return self._newest.sibling(_of_version(dataset, version))
         except NotFoundError as error:
-            raise self._unknown(version) from error
+            rewritten = self._rewritten(version)
+            if rewritten is None:
+                raise self._unknown(version) from error
+            return rewritten
+        except UnexplainedError as error:
+            place = self.home.removeprefix(f"{self.uri.rstrip('/')}/")
+            raise StorageError(
+                f"{error}; damaged: {place}/{manifest_name(version)}; other versions can be read"
+            ) from error
+
+    def _rewritten(self, version: int) -> Snapshot | None:
+        """What took the place of a version that something was forgotten from."""
+        name = branch_of(self.branch, version)
+        try:
+            with translated(f"open version {version} of {self.uri}", absent=NotFoundError):
+                dataset = self._newest.dataset.checkout_version((name, None))
+        except NotFoundError:
+            return None
+        return Snapshot(dataset, kept=self._newest.kept, stands_for=version)
+
+    def reference(self, version: int) -> tuple[str | None, int]:
+        """What the engine calls a version of this branch: its branch there, and its number.
+
+        Raises:
+            NotFoundError: as for `at`.
+        """
+        snapshot = self.at(version)
+        if snapshot.stands_for is None:
+            return self._branch_ref, version
+        return branch_of(self.branch, version), int(snapshot.dataset.version)
 
     def _unknown(self, version: int) -> NotFoundError:
+        newest = self.latest().version
+        gone = " any more: it was cleaned up" if 0 < version < newest else ""
         return NotFoundError(
-            f"there is no version {version} of {self.uri} (the newest is "
-            f"{self.latest().version}); `lmem log` lists what is there"
+            f"there is no version {version} of {self.uri}{gone} (the newest is {newest}); "
+            "`lmem log` lists what is there"
         )
 
     def own(self) -> Snapshot:
@@ -170,12 +294,177 @@ class Table:
         """
         return self.at(self.latest().version)
 
-    def commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot]:
-        """Make `plan` one version; see `change.commit`."""
-        with self.writing:
-            return commit(
-                self.latest, plan, published=self._adopt, storage_options=self.storage_options
+    @property
+    def damage(self) -> Damage | None:
+        """What is torn of the newest versions, as long as it is; None: nothing was when opened."""
+        if self._damage is not None:
+            self._look_again()
+        return self._damage
+
+    def _look_again(self) -> bool:
+        """Whether the store is still torn: another process may have set that aside."""
+        dataset, self._damage = _newest(
+            self.uri, self.storage_options, branch=self.branch, main=self._newest.dataset
+        )
+        if dataset.version != self._newest.version:
+            self._newest = self._newest.sibling(dataset)
+        return self._damage is not None
+
+    def by_name(self) -> Versions:
+        """The versions of this branch on a local disk, the torn ones too."""
+        main = self._newest.dataset
+        return Versions(self.home, _opener(self.uri, self.storage_options, self.branch, main))
+
+    def settle(self) -> Snapshot:
+        """Put the newest version and all that it refers to on the disk, whoever wrote it; which.
+
+        To be called before files of earlier versions are removed, whatever the durability: until
+        then those may be all that a power cut leaves. What is removed then must not be this
+        version. In an object store there is nothing to do.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        for _ in range(_SETTLING):
+            newest = self.latest()
+            try:
+                if self._disk is not None:
+                    self._disk.settle(newest)
+            except MissingFileError:  # another process's clean-up, which has settled a newer one
+                continue
+            return newest
+        raise StorageError(f"the versions of {self.uri} change too fast; try again")
+
+    def settle_version(self, version: int) -> None:
+        """Put a version on the disk, where writes are to survive a power cut; as one gets a name.
+
+        Raises:
+            NotFoundError: no such version.
+            StorageError: the disk failed.
+        """
+        if self._disk is not None and self.durability is Durability.POWER:
+            snapshot = self.at(version)
+            if snapshot.stands_for is None:
+                self._disk.put_version(snapshot.dataset)
+
+    def settle_files(self, paths: Iterable[str]) -> None:
+        """Put files on the disk, such as a tag's, where writes are to survive a power cut.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        if self._disk is not None and self.durability is Durability.POWER:
+            self._disk.put([Path(os.path.realpath(path)) for path in paths])
+
+    @property
+    def is_of_earlier_schema(self) -> bool:
+        """Whether it was opened as a table that this release reads, and does not write."""
+        return self.format.schema_version < SCHEMA_VERSION
+
+    def refuse_damaged(self) -> None:
+        """To be called before anything is written, upkeep too.
+
+        Raises:
+            StorageError: the newest version is torn; names `lmem doctor --fix`.
+        """
+        damage = self.damage
+        if damage is not None:
+            raise StorageError(
+                f"{self.uri} is {damage}: it can be read, and nothing is written until `lmem "
+                "doctor --fix` has set aside what is torn"
             )
+
+    def refuse_earlier_schema(self) -> None:
+        """To be called before anything is written, tags and indices too.
+
+        Raises:
+            StoreFormatError: the store is of an earlier schema; names `lmem migrate`.
+            StorageError: the newest version is torn; names `lmem doctor --fix`.
+        """
+        self.refuse_damaged()
+        if self.is_of_earlier_schema:
+            line = "" if self.branch == _MAIN else f"the branch {self.branch!r} of "
+            where = f"{line}{self.uri}"
+            raise StoreFormatError(
+                f"{where} has schema version {self.format.schema_version}, and this release writes "
+                f"{SCHEMA_VERSION}: it can only be read until `lmem migrate` has brought it up to "
+                "date; nothing was written"
+            )
+
+    def tag_refs(self) -> dict[str, Any]:
+        """Every tag of every branch as the engine tells of it; call it within `translated`."""
+        return _undisturbed(lambda: dict(self.own().dataset.tags.list()))
+
+    def branch_refs(self) -> dict[str, Any]:
+        """Every branch but main as the engine tells of it; call it within `translated`."""
+        return _undisturbed(lambda: dict(self.own().dataset.branches.list()))
+
+    def for_refs(self) -> lance.LanceDataset:
+        """A handle of its own on the newest version, for making tags and branches.
+
+        For a local path with other characters than the engine keeps in its names, pylance 14.0.2
+        also makes an empty directory of the written-out name beside it, or fails where it may not.
+        Through its object store for files it makes none.
+        """
+        root = os.path.realpath(self.root)
+        if self.is_remote or _PLAIN.fullmatch(root):
+            return self.own().dataset
+        with translated(f"open {self.uri}"):
+            return lance.dataset(f"file-object-store://{quote(root)}").checkout_version(
+                (self._branch_ref, self.latest().version)
+            )
+
+    def commit(self, plan: Plan, *, any_schema: bool = False) -> tuple[ChangeSet, Snapshot]:
+        """Make `plan` one version; see `change.commit`.
+
+        Args:
+            plan: decides what to write.
+            any_schema: it changes no column, and may be made on a branch of an earlier schema.
+
+        Raises:
+            StoreFormatError: the store is of an earlier schema, or was migrated or re-embedded
+                since it was opened.
+            StorageError: the newest version is torn; or, where writes are to survive a power
+                cut, the disk failed.
+        """
+        if not any_schema:
+            self.refuse_earlier_schema()
+        disk = self._disk if self.durability is Durability.POWER else None
+        settling = None if disk is None else Settling(disk)
+        with self.writing:
+            change, made = commit(
+                self.latest,
+                partial(self._planned, plan),
+                published=self.adopt,
+                home=self.home,
+                storage_options=self.storage_options,
+                settling=settling,
+            )
+        if settling is not None:
+            try:
+                settling.wait()
+            except MissingFileError:
+                self.settle()
+        return change, made
+
+    def _planned(self, plan: Plan, snapshot: Snapshot) -> ChangeSet:
+        """The plan, unless what is behind it was made for another format than the table has now."""
+        now = snapshot.format
+        if now.closed_until and self._waited(now.closed_until):
+            raise CommitConflictError("the vectors were switched, or not, meanwhile: plan again")
+        if now.schema_version != self.format.schema_version:
+            raise StoreFormatError(
+                f"{self.uri} has schema version {now.schema_version} now, and was opened with "
+                f"{self.format.schema_version}; nothing was written: open it again"
+            )
+        if not now.same_vectors(self.format):
+            raise StoreFormatError(
+                f"the vectors of {self.uri} are from the model {now.embedding_model!r} since "
+                f"version {now.vectors_since}, and it was opened for those of "
+                f"{self.format.embedding_model!r}; nothing was written: open it again with an "
+                "embedder of the new model"
+            )
+        return plan(snapshot)
 
     def trial(self, snapshot: Snapshot, change: ChangeSet) -> AbstractContextManager[Snapshot]:
         """What `change` would make of `snapshot`, for a look; see `change.tried`."""
@@ -187,31 +476,120 @@ class Table:
         Raises:
             NotFoundError: no such branch.
         """
-        ref = None if name == _MAIN else name
-        with translated(f"open branch {name!r} of {self.uri}", absent=NotFoundError):
-            dataset = self._newest.dataset.checkout_version((ref, None))
-        return Table(dataset, uri=self.uri, branch=name, storage_options=self.storage_options)
+        if not name.isprintable():  # no name of a directory, which is looked for next
+            raise NotFoundError(f"there is no branch {name!r} of {self.uri}")
+        dataset, damage = _newest(
+            self.uri, self.storage_options, branch=name, main=self._newest.dataset
+        )
+        return Table(
+            dataset,
+            uri=self.uri,
+            branch=name,
+            storage_options=self.storage_options,
+            durability=self.durability,
+            sync=self._sync,
+            damage=damage,
+        )
 
     def lancedb(self, *, version: int | None) -> Any:
         """The same table through LanceDB; without a version it looks for the newest each time."""
         import lancedb  # takes seconds, and only who asks for it pays
 
+        branch, number = (self._branch_ref, None) if version is None else self.reference(version)
         with translated(f"open {self.uri} with LanceDB"):
             return lancedb.connect(
                 self.uri,
                 storage_options=self.storage_options,
                 read_consistency_interval=timedelta(0) if version is None else None,
-            ).open_table(
-                TABLE_NAME.removesuffix(".lance"), branch=self._branch_ref, version=version
-            )
+            ).open_table(TABLE_NAME.removesuffix(".lance"), branch=branch, version=number)
 
     @property
     def _branch_ref(self) -> str | None:
         return None if self.branch == _MAIN else self.branch
 
-    def _adopt(self, snapshot: Snapshot) -> None:
+    def _waited(self, until: float) -> bool:
+        """Wait for a switch of the vectors that is under way; whether there was any need to."""
+        left = min(until - time.time(), _LONGEST_WAIT)
+        end = time.monotonic() + left
+        while time.monotonic() < end and self.latest().format.closed_until == until:
+            time.sleep(_LOOK_AGAIN)
+        return left > 0
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take a version that was just made as the newest, unless a newer one is known."""
         if snapshot.version > self._newest.version:
             self._newest = snapshot
+
+
+def _newest(
+    uri: str,
+    storage_options: dict[str, str] | None,
+    *,
+    branch: str = _MAIN,
+    main: lance.LanceDataset | None = None,
+) -> tuple[lance.LanceDataset, Damage | None]:
+    """The newest version of a branch, or the last whole one and what is wrong with it."""
+    at = _opener(uri, storage_options, branch, main)
+    if "://" in uri:
+        return at(None), None
+    found = Versions(_home(uri, branch), at).newest()
+    return found[0], found_torn(_table_uri(uri), *found)
+
+
+def _opener(
+    uri: str,
+    storage_options: dict[str, str] | None,
+    branch: str,
+    main: lance.LanceDataset | None,
+) -> Callable[[int | None], lance.LanceDataset]:
+    """Opens a version of a branch by its number, and the newest for None.
+
+    `main` is a handle on any version; without it the branch is main.
+    """
+    ref = None if branch == _MAIN else branch
+    where = f"open {uri}" if ref is None else f"open branch {branch!r} of {uri}"
+
+    def at(version: int | None) -> lance.LanceDataset:
+        with translated(where, absent=NotFoundError):
+            if main is None:
+                root = _table_uri(uri)
+                return lance.dataset(
+                    root,
+                    version=version,
+                    storage_options=storage_options,
+                    metadata_cache_size_bytes=_METADATA_CACHE,
+                    index_cache_size_bytes=_INDEX_CACHE,
+                )
+            return main.checkout_version((ref, version))
+
+    return at
+
+
+def _create(uri: str, schema: pa.Schema, options: dict[str, str] | None) -> None:
+    """Make an empty table.
+
+    Raises:
+        ConflictError, MissingFileError: in an object store, another has made one meanwhile.
+    """
+    if "://" not in uri:
+        make_private(Path(uri))
+        lance.write_dataset(
+            schema.empty_table(),
+            _table_uri(uri),
+            schema=schema,
+            mode="create",
+            data_storage_version=_STORAGE_VERSION,
+        )
+        return
+    # As "create" overwrites what another makes between its look and its commit, and here no lock
+    # keeps others away. Without rows the engine takes its own storage version for this, 2.2.
+    made = lance.LanceOperation.Overwrite(schema, [])
+    lance.LanceDataset.commit(_table_uri(uri), made, max_retries=0, storage_options=options)
+
+
+def _home(uri: str, branch: str) -> str:
+    root = _table_uri(uri)
+    return root if branch == _MAIN else f"{root}/tree/{branch}"
 
 
 def _alone(uri: str) -> AbstractContextManager[None]:
@@ -234,10 +612,47 @@ def _alone(uri: str) -> AbstractContextManager[None]:
     return held(place / f"lance-memory{user}.lock", wait=None)
 
 
+def _undisturbed(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What is listed; again where a file of the list was removed before it was read."""
+    for _ in range(_LOOKS):
+        try:
+            with translated("list tags and branches"):
+                return look()
+        except MissingFileError:
+            continue
+    return look()
+
+
+def _of_version(dataset: lance.LanceDataset, version: int) -> lance.LanceDataset:
+    """The dataset, which is of that version: of a manifest of zeros the engine makes version 0."""
+    if dataset.version != version:
+        raise UnexplainedError(f"could not open version {version}: it says that it is another")
+    return dataset
+
+
 def absolute(path: str | os.PathLike[str]) -> str:
-    """A local path made absolute, `~` expanded; a URI with a scheme is left as it is."""
-    text = os.fspath(path)
-    return text if "://" in text else str(Path(text).expanduser().absolute())
+    """A local path made absolute, `~` expanded; a `file:` URI as the path that it names.
+
+    Another URI is left as it is, but for slashes at its end.
+
+    Raises:
+        InvalidInputError: the engine cannot open such a name.
+    """
+    text = os.fsdecode(path)
+    if not text.isprintable() and any(unicodedata.category(c) in _UNOPENABLE for c in text):
+        raise InvalidInputError(
+            f"path={text!r} has control characters, or bytes that are no text; name another"
+        )
+    scheme, mark, rest = text.partition("://")
+    if mark and scheme.lower() == "file":
+        if not rest.startswith("/"):
+            raise InvalidInputError(f"path={text!r} names no local path; write file:///a/path")
+        text = unquote(rest)
+    elif mark:
+        if set(rest) & set("?#"):  # what follows them is no part of the engine's path
+            raise InvalidInputError(f"path={text!r} has '?' or '#'; write '%3F' or '%23'")
+        return text if not rest else text.rstrip("/")
+    return str(Path(text).expanduser().absolute())
 
 
 def _table_uri(uri: str) -> str:
@@ -248,14 +663,19 @@ def refuse_other_things(uri: str) -> None:
     """Refuse a local path that is a file, or a directory with something else in it.
 
     Raises:
+        InvalidInputError: the engine would keep the branches of such a path elsewhere.
         StoreFormatError: says which.
+        StorageError: the path cannot be looked at.
     """
     if "://" in uri:
         return
+    if "?" in uri:  # pylance 14.0.2 takes what follows for a query, of branches
+        raise InvalidInputError(f"{uri!r} has '?'; a store's path cannot: name another")
     path = Path(uri)
-    if path.is_file():
-        raise StoreFormatError(f"{uri} is a file; a store is a directory")
-    if path.is_dir() and not (path / TABLE_NAME).exists() and any(path.iterdir()):
-        raise StoreFormatError(
-            f"{uri} holds other files and no store; name an empty or a new directory"
-        )
+    with translated(f"open {uri}"):
+        if path.is_file():
+            raise StoreFormatError(f"{uri} is a file; a store is a directory")
+        if path.is_dir() and not (path / TABLE_NAME).exists() and any(path.iterdir()):
+            raise StoreFormatError(
+                f"{uri} holds other files and no store; name an empty or a new directory"
+            )

@@ -7,29 +7,45 @@ other writers like every other write, and can be kept to one scope (design/003-g
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
 from lance_memory.errors import ConflictError, InvalidInputError
 from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.storage.change import Audit, ChangeSet
 from lance_memory.storage.history import Comparison, compare
 from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["revert", "rollback"]
+__all__ = ["Refit", "revert", "rollback"]
+
+
+Refit = Callable[[pa.Table], pa.Table]
+"""Gives rows of a former embedding model vectors of the present one."""
 
 
 def rollback(
-    present: Snapshot, target: Snapshot, *, audit: Audit, predicate: str | None
+    present: Snapshot, target: Snapshot, *, audit: Audit, predicate: str | None, refit: Refit
 ) -> tuple[ChangeSet, Comparison]:
     """Make the rows that `predicate` names what they were at `target`, revision and all.
+
+    Past a change of the embedding model the vectors alone are not what they were; see `Refit`.
 
     Returns:
         The change set, and the comparison it came from: target → present.
     """
     found = compare(target, present, predicate)
-    return _inverse(present, target, found, audit=audit), found
+    return _inverse(present, target, found, audit=audit, refit=refit), found
 
 
 def revert(
-    present: Snapshot, before: Snapshot, after: Snapshot, *, audit: Audit, predicate: str | None
+    present: Snapshot,
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    audit: Audit,
+    predicate: str | None,
+    refit: Refit,
 ) -> tuple[ChangeSet, Comparison]:
     """Undo what happened between `before` and `after`, and keep everything since.
 
@@ -43,7 +59,7 @@ def revert(
             f"version {after.version} changed no memories here; there is nothing to revert"
         )
     _refuse_changed_since(present, after, found)
-    return _inverse(present, before, found, audit=audit), found
+    return _inverse(present, before, found, audit=audit, refit=refit), found
 
 
 def _refuse_changed_since(present: Snapshot, after: Snapshot, found: Comparison) -> None:
@@ -59,8 +75,9 @@ def _refuse_changed_since(present: Snapshot, after: Snapshot, found: Comparison)
         )
 
 
-def _inverse(present: Snapshot, target: Snapshot, found: Comparison, *, audit: Audit) -> ChangeSet:
-    columns = target.schema.names
+def _inverse(
+    present: Snapshot, target: Snapshot, found: Comparison, *, audit: Audit, refit: Refit
+) -> ChangeSet:
     taken = present.by_ids(found.removed, columns=["id"])["id"].to_pylist()
     if taken:  # ids are the whole table's, and the comparison may be of one scope
         raise ConflictError(
@@ -70,7 +87,15 @@ def _inverse(present: Snapshot, target: Snapshot, found: Comparison, *, audit: A
         )
     return ChangeSet(
         audit=audit,
-        inserts=target.by_ids(found.removed, columns=columns),
-        updates=target.by_ids(found.updated, columns=columns),
+        inserts=_as_at(target, found.removed, present, refit),
+        updates=_as_at(target, found.updated, present, refit),
         deletes=present.by_ids(found.inserted, columns=["id", *SCOPE_LEVELS]),
     )
+
+
+def _as_at(target: Snapshot, ids: Sequence[str], present: Snapshot, refit: Refit) -> pa.Table:
+    """The rows as they were at `target`, with vectors comparable with the present ones."""
+    rows = target.by_ids(ids, columns=present.schema.names)
+    if not len(rows) or target.format.same_vectors(present.format):
+        return rows
+    return refit(rows)

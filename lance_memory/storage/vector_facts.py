@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
-from lance_memory.storage.described import VECTOR_INDEX, covered, described
-from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.described import VECTOR_INDEX, covered, described, segments
+from lance_memory.storage.engine import translated
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_notes import notes_in
 
@@ -89,18 +89,7 @@ def describe(snapshot: Snapshot) -> IndexFacts | None:
 def segments_of(snapshot: Snapshot) -> list[Index]:
     """The segments of the index, in the form that a commit removes them by."""
     found = _description(snapshot)
-    return [
-        lance.Index(
-            uuid=str(segment.uuid),
-            name=VECTOR_INDEX,
-            fields=list(found.fields),
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-            base_id=segment.base_id,
-        )
-        for segment in (found.segments if found else ())
-    ]
+    return segments(found) if found else []
 
 
 def row_ids_of(snapshot: Snapshot, folder: str) -> NDArray[np.uint64]:

@@ -34,7 +34,7 @@ def former_index(table: Table, snapshot: Snapshot) -> list[Index]:
     Whether they cover every row of their fragments is for `install` to see: a row that was gone
     when the index was built, and is back, is not in it.
     """
-    made = dict(_commits(table, snapshot.version))
+    made = dict(_commits(table, snapshot))
     known = {segment.uuid: segment for new in made.values() for segment in new}
     for version in made:
         there = [str(segment.uuid) for segment in segments_of(table.at(version))]
@@ -45,11 +45,13 @@ def former_index(table: Table, snapshot: Snapshot) -> list[Index]:
     return []
 
 
-def _commits(table: Table, newest: int) -> Iterator[tuple[int, list[Index]]]:
-    """Version → the vector segments that it brought, newest first."""
-    older = [version for version in versions(table) if version <= newest]
+def _commits(table: Table, snapshot: Snapshot) -> Iterator[tuple[int, list[Index]]]:
+    """Version → the segments over the present vectors that it brought, newest first."""
+    older = [version for version in versions(table) if version <= snapshot.version]
+    column = snapshot.vector_field
     for version in older[: -_VERSIONS - 1 : -1]:
-        segments = [i for i in _new_indices(table, version) if i.name == VECTOR_INDEX]
+        brought = [i for i in _new_indices(table, version) if i.name == VECTOR_INDEX]
+        segments = [i for i in brought if list(i.fields) == [column]]
         if segments:
             yield version, segments
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from lance_memory.errors import ConflictError, StorageError
 from lance_memory.record.filters import present
 from lance_memory.record.rows import EMBEDDING
-from lance_memory.storage.described import VECTOR_INDEX
+from lance_memory.storage.described import VECTOR_INDEX, left_over
 from lance_memory.storage.engine import CommitConflictError, lance, translated
-from lance_memory.storage.indices import commit_indices
+from lance_memory.storage.indices import commit_indices, drop_left_over
 from lance_memory.storage.leftovers import remove
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector_facts import row_ids_of, segments_of
@@ -151,13 +151,18 @@ def install(
         raise
     try:
         with translated("commit the index"):
-            committed = commit_indices(snapshot, named, removed=segments_of(snapshot))
+            committed = commit_indices(snapshot, named, removed=_replaced(snapshot))
     except CommitConflictError as error:  # after another failure it may be committed: files stay
         _discard(table, snapshot, segments)
         raise ConflictError(
             "the rows were rewritten, or indexed by somebody else, while their index was built; "
             "nothing was changed: build it again"
         ) from error
+    if drop_left_over(Snapshot(committed)):
+        raise ConflictError(
+            "the vectors were switched to another model while their index was built, and it was "
+            "removed again: build it again"
+        )
     return int(committed.version), found
 
 
@@ -263,11 +268,16 @@ def _looked_at(
     table: Table, snapshot: Snapshot, segments: list[Segment], check: Callable[[Snapshot], T]
 ) -> T:
     """Let `check` search the index through a detached version, which is in no list of versions."""
-    detached = commit_indices(snapshot, segments, removed=segments_of(snapshot), detached=True)
+    detached = commit_indices(snapshot, segments, removed=_replaced(snapshot), detached=True)
     try:
         return check(Snapshot(detached))
     finally:
         remove(table.home, f"_versions/d{detached.version}.manifest")
+
+
+def _replaced(snapshot: Snapshot) -> list[Segment]:
+    """The index that is there, and one over vectors of a former model that has its name."""
+    return [*segments_of(snapshot), *left_over(snapshot.dataset)]
 
 
 def _discard(table: Table, snapshot: Snapshot, segments: Sequence[Segment]) -> None:

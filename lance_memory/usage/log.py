@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +17,16 @@ from lance_memory.storage import Table
 from lance_memory.storage.journal import Journal
 from lance_memory.usage.counts import COUNTED, recalls, uses
 from lance_memory.usage.options import QueryRecording
-from lance_memory.usage.recorded import SCHEMA, Chosen, Entry, RecordedQuery, holding, to_values
+from lance_memory.usage.recorded import (
+    ABOUT,
+    SCHEMA,
+    Chosen,
+    Entry,
+    RecordedQuery,
+    about,
+    holding,
+    to_values,
+)
 from lance_memory.usage.recorder import Recorder, RecordingStatus
 
 __all__ = ["QueryLog", "Recording"]
@@ -127,6 +137,18 @@ class QueryLog:
     def forget(self, chosen: Chosen) -> int:
         """Remove the chosen queries, also from the files; how many."""
         return self._journal.delete(chosen.mask, columns=chosen.columns, predicate=chosen.predicate)
+
+    def count_about(self, ids: Sequence[str], texts: Sequence[str], scopes: Sequence[Scope]) -> int:
+        """How many queries have to do with these memories, see `about`."""
+        self.flush()
+        return int(np.count_nonzero(about(self._journal.scan(columns=ABOUT), ids, texts, scopes)))
+
+    def forget_about(
+        self, ids: Sequence[str], texts: Sequence[str], scopes: Sequence[Scope]
+    ) -> int:
+        """Remove the queries that have to do with these memories, also from the files; how many."""
+        self.flush()
+        return self._journal.delete(lambda rows: about(rows, ids, texts, scopes), columns=ABOUT)
 
     def answered(
         self, ids: Collection[str], *, within: Scope

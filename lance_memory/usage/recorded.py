@@ -23,11 +23,13 @@ from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
 
 __all__ = [
+    "ABOUT",
     "SCHEMA",
     "Chosen",
     "Entry",
     "QueryWhere",
     "RecordedQuery",
+    "about",
     "holding",
     "to_rows",
     "to_values",
@@ -53,6 +55,9 @@ SCHEMA = pa.schema(
 )
 """The journal's columns. `id` is a UUIDv7, so it sorts by `at`; `offset` is what the page skipped,
 so the rank of `memory_ids[i]` is offset + i + 1."""
+
+ABOUT = ("query", "memory_ids", *SCOPE_LEVELS)
+"""What `about` looks at."""
 
 _LOOKED_AT = ("at", "memory_ids")
 
@@ -177,6 +182,26 @@ def holding(rows: pa.Table, ids: Collection[str]) -> NDArray[np.bool_]:
     held = pc.is_in(pc.list_flatten(hits), pa.array(list(ids), pa.string()))
     mask = np.zeros(len(rows), np.bool_)
     mask[pc.list_parent_indices(hits).filter(held).to_numpy()] = True
+    return mask
+
+
+def about(
+    rows: pa.Table, ids: Collection[str], texts: Collection[str], scopes: Collection[Scope]
+) -> NDArray[np.bool_]:
+    """Which of the rows name one of these memories, say one of the texts, or are of a scope.
+
+    Args:
+        rows: with `ABOUT` as columns.
+        ids: of memories; among the hits, or in the question.
+        texts: in the question.
+        scopes: the very scope that a query was kept to.
+    """
+    mask = holding(rows, ids)
+    needles = [*ids, *texts]
+    names = [scope.names() for scope in scopes]
+    for i, row in enumerate(rows.select(["query", *SCOPE_LEVELS]).to_pylist()):
+        query = row.pop("query")
+        mask[i] = mask[i] or row in names or any(needle in query for needle in needles)
     return mask
 
 

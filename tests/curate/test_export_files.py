@@ -76,6 +76,13 @@ def test_hostile_texts_come_back_the_same_from_both_types(store, tmp_path, form)
     assert questions == [f"question {n} {text}" for n, text in enumerate(HOSTILE)]
 
 
+def test_what_is_exported_is_for_its_owner_alone(store, tmp_path):
+    hostile(store).export(tmp_path / "made" / "x.jsonl", ExportOptions(**OFF))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("made/**/*")}
+    assert modes == {"x.jsonl": 0o600, "x.jsonl.manifest.json": 0o600}
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+
+
 def test_no_reader_of_lines_parts_an_example(store, tmp_path):
     """Python's own splitlines parts at more characters than JSON lines do."""
     hostile(store).export(tmp_path / "x.jsonl", ExportOptions(**OFF))

@@ -25,7 +25,7 @@ class History:
     def __init__(self, path, seed, steps):
         self.random = random.Random(seed)
         self.clock = Clock(START)
-        self.store = open_store(path, self.clock)
+        self.store = open_store(path, self.clock, upkeep=None)  # every version is read again
         self.recorded, self.moments, self.tags, self.verbs = {}, [], {}, {}
         self.note()
         self.made = self.store.version
@@ -206,7 +206,7 @@ def test_tags_keep_their_versions_through_clean_up(tmp_path):
     store.optimize(vector_index_from=20, clean_older_than=timedelta(0))
     made.note()
     kept.add(store.version)
-    assert {entry.version for entry in store.log(upkeep=True)} == kept
+    assert {entry.version for entry in store.log(upkeep=True) if entry.readable} == kept
     for version, rows in made.recorded.items():
         if version in kept:
             assert contents(store.at(version)) == rows

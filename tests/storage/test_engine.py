@@ -18,7 +18,12 @@ from lance_memory import (
     RejectedError,
     StorageError,
 )
-from lance_memory.storage.engine import MissingFileError, NoSpaceError, translated
+from lance_memory.storage.engine import (
+    MissingFileError,
+    NoSpaceError,
+    UnexplainedError,
+    translated,
+)
 
 
 def raised(error):
@@ -54,14 +59,14 @@ def test_no_permission_is_a_storage_error(code):
         ("LanceError(IO): Permission denied (os error 13)", StorageError),
         ("LanceError(IO): Read-only file system (os error 30)", StorageError),
         ("LanceError(IO): Operation not permitted (os error 1)", StorageError),
-        ("LanceError(IO): Input/output error (os error 5)", StorageError),
-        ("LanceError(IO): Too many open files (os error 24)", StorageError),
+        ("LanceError(IO): Input/output error (os error 5)", UnexplainedError),
+        ("LanceError(IO): Too many open files (os error 24)", UnexplainedError),
         ("Ref not found error: tag x", NotFoundError),
         ("Not found: /x/_versions/3.manifest", MissingFileError),
         ("Ref conflict error: tag x", ConflictError),
         ("Dataset already exists: /x", ConflictError),
         ("Ref is invalid: a b", InvalidInputError),
-        ("something quite new", StorageError),
+        ("something quite new", UnexplainedError),
     ],
 )
 def test_the_engines_words_are_told_apart(text, kind):
@@ -74,6 +79,31 @@ def test_the_engines_words_are_told_apart(text, kind):
 def test_the_place_in_the_engines_source_is_left_out():
     _, message = raised(OSError("it broke, /home/runner/work/lance/rust/x.rs:1:2"))
     assert message == "could not do it: the engine says: it broke"
+
+
+@pytest.mark.parametrize("source", ["/rustc/48a2/library/ops.rs:250:5", "/root/.cargo/x.rs:1:2"])
+def test_the_places_in_other_sources_are_left_out_too(source):
+    _, message = raised(OSError(f"it broke, {source}"))
+    assert message == "could not do it: the engine says: it broke"
+
+
+@pytest.mark.parametrize(
+    "place", ["data/01ab.lance", "_indices/f8bc24bf-38/page_data.lance", "tree/side/data/01.lance"]
+)
+def test_a_missing_file_is_named_from_the_stores_directory_on(place):
+    kind, message = raised(OSError(f"LanceError(IO): Not found: /x/y z/memories.lance/{place}, at"))
+    assert kind is MissingFileError
+    assert message.endswith(f"or the store is damaged (memories.lance/{place})")
+
+
+class PanicException(BaseException):
+    """Like pyo3's, which cannot be imported; real ones: tests/proof/test_damage.py."""
+
+
+def test_a_panic_of_the_engine_is_a_storage_error():
+    kind, message = raised(PanicException("called `unwrap()` on an `Err` value"))
+    assert kind is UnexplainedError
+    assert message == "could not do it: the engine gave up: called `unwrap()` on an `Err` value"
 
 
 @pytest.mark.parametrize("error", [pa.ArrowInvalid("bad"), NotImplementedError("not yet")], ids=str)

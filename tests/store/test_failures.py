@@ -30,6 +30,7 @@ def _fill(path):
             pass
 
 
+@pytest.mark.disk
 def test_a_full_disk_loses_nothing_and_the_store_goes_on(small_disk, reopen):
     store = reopen(small_disk / "store")
     store.add_many(f"memory {i}" for i in range(20))
@@ -53,6 +54,7 @@ def test_a_full_disk_loses_nothing_and_the_store_goes_on(small_disk, reopen):
     assert [h.memory.content for h in store.search("fits", mode="text")] == ["fits again"]
 
 
+@pytest.mark.disk
 @pytest.mark.skipif(LINUX_ROOT or sys.platform == "win32", reason="permissions do not bind root")
 def test_a_read_only_directory_is_a_storage_error_and_still_readable(tmp_path, reopen):
     store = reopen(tmp_path / "store")
@@ -70,6 +72,7 @@ def test_a_read_only_directory_is_a_storage_error_and_still_readable(tmp_path, r
     store.add("b")
 
 
+@pytest.mark.disk
 @pytest.mark.skipif(not LINUX_ROOT, reason="mounting needs root")
 def test_a_read_only_file_system_is_a_storage_error_and_still_readable(small_disk, reopen):
     store = reopen(small_disk / "store")
@@ -87,6 +90,7 @@ def test_a_read_only_file_system_is_a_storage_error_and_still_readable(small_dis
     assert again.count() == 2
 
 
+@pytest.mark.disk
 def test_a_damaged_file_is_a_storage_error_that_leaves_older_versions_readable(
     store, tmp_path, reopen
 ):
@@ -158,6 +162,7 @@ def test_what_an_embedder_gives_is_checked_before_it_is_stored(store, reopen, ve
     assert store.count(states="any") == 0
 
 
+@pytest.mark.disk
 def test_upkeep_of_a_damaged_store_never_removes_the_sound_versions(store, tmp_path, reopen):
     """It once cleaned up after any failure, also where only older versions could be read."""
     store.add("sound")

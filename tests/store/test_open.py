@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from urllib.parse import quote
 
 import lance
 import numpy as np
@@ -28,6 +29,7 @@ def test_a_store_that_is_opened_again_has_what_was_written(store, reopen):
     assert again.version == stored.version
 
 
+@pytest.mark.disk
 def test_a_store_is_made_with_its_parent_directories(tmp_path, reopen):
     store = reopen(tmp_path / "a" / "b" / "store")
     assert store.uri == str(tmp_path / "a" / "b" / "store")
@@ -44,26 +46,31 @@ def test_opening_with_create_off_opens_what_is_there(store, reopen):
     assert reopen(store.uri, create=False).version == store.version
 
 
-def test_a_uri_with_a_scheme_is_opened_as_it_is(tmp_path, reopen):
-    uri = f"file://{tmp_path}/store"
-    reopen(uri).add("Over a scheme.")
-    again = reopen(uri)
-    assert again.uri == uri
-    assert [m.content for m in again.list()] == ["Over a scheme."]
-    assert again.stats().bytes == 0
+@pytest.mark.disk
+def test_a_file_uri_names_the_local_directory(tmp_path, reopen):
+    store = reopen(f"file://{quote(str(tmp_path))}/a%20store/")
+    store.add("Over a scheme.")
+    assert store.uri == str(tmp_path / "a store")
+    assert [m.content for m in reopen(tmp_path / "a store").list()] == ["Over a scheme."]
+    assert store.stats().bytes > 0
+    with pytest.raises(InvalidInputError, match=r"write file:///a/path"):
+        reopen("file://relative")
 
 
+@pytest.mark.disk
 def test_the_home_directory_is_expanded(tmp_path, reopen, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert reopen("~/memories").uri == str(tmp_path / "memories")
 
 
+@pytest.mark.disk
 def test_a_file_is_no_store(tmp_path, reopen):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreFormatError, match="is a file; a store is a directory"):
         reopen(tmp_path / "file")
 
 
+@pytest.mark.disk
 def test_a_directory_with_other_things_is_no_store(tmp_path, reopen):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(StoreFormatError, match=r"holds other files and no store; name an empty"):
@@ -71,12 +78,14 @@ def test_a_directory_with_other_things_is_no_store(tmp_path, reopen):
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.disk
 def test_a_lance_table_without_our_metadata_is_no_store(tmp_path, reopen):
     lance.write_dataset(pa.table({"id": ["a"]}), tmp_path / "memories.lance")
     with pytest.raises(StoreFormatError, match=r"not one of lance-memory's.*open the directory"):
         reopen(tmp_path)
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("create", [True, False])
 def test_a_store_of_a_later_release_is_refused(tmp_path, reopen, create):
     fmt = StoreFormat(embedding_model="words-16", dimension=16, schema_version=SCHEMA_VERSION + 1)
@@ -106,9 +115,9 @@ def test_a_callable_is_an_embedder(tmp_path):
     assert (store.stats().embedding_model, store.stats().dimension) == ("constant", 4)
 
 
-def test_without_the_stores_embedder_words_and_given_vectors_still_work(store, embedder):
+def test_without_the_stores_embedder_words_and_given_vectors_still_work(store, embedder, access):
     store.add("The kettle is on the shelf.")
-    bare = MemoryStore.open(store.uri)
+    bare = MemoryStore.open(store.uri, **access)
     found = bare.search("kettle")
     assert [hit.memory.content for hit in found] == ["The kettle is on the shelf."]
     assert "words-16" in found.degraded["vector"]
@@ -135,12 +144,14 @@ def test_the_author_of_a_handle_is_in_the_log(store, reopen):
     assert [entry.actor for entry in store.log()] == ["ada"]
 
 
+@pytest.mark.disk
 def test_a_path_under_a_file_cannot_become_a_store(tmp_path, reopen):
     (tmp_path / "file").write_text("x")
     with pytest.raises((StorageError, StoreFormatError), match=r"file/store"):
         reopen(tmp_path / "file" / "store")
 
 
+@pytest.mark.disk
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_a_place_that_cannot_be_written_to_is_a_storage_error(reopen):
     with pytest.raises(StorageError, match="/proc/store"):

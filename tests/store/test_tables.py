@@ -33,9 +33,9 @@ def filled(store):
     return store
 
 
-def test_every_column_of_the_design_is_a_column_of_the_table(store):
+def test_every_column_of_the_design_is_a_column_of_the_table(store, access):
     assert sorted(store.to_arrow().column_names) == sorted(COLUMNS)
-    table = lance.dataset(f"{store.uri}/memories.lance")
+    table = lance.dataset(f"{store.uri}/memories.lance", **access)
     assert sorted(table.schema.names) == sorted(COLUMNS)
     field = table.schema.field("id")
     assert not field.nullable
@@ -48,26 +48,26 @@ def test_every_column_of_the_design_is_a_column_of_the_table(store):
     }
 
 
-def test_lancedb_reads_the_table_with_no_help(filled):
+def test_lancedb_reads_the_table_with_no_help(filled, access):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         import lancedb
 
-        table = lancedb.connect(filled.uri).open_table("memories")
+        table = lancedb.connect(filled.uri, **access).open_table("memories")
         found = table.to_arrow()
         nearest = table.search([1.0] * 16).limit(1).to_list()
     assert sorted(found["content"].to_pylist()) == ["first", "second"]
     assert len(nearest) == 1
 
 
-def test_duckdb_reads_the_table_with_no_help(filled):
-    memories = lance.dataset(f"{filled.uri}/memories.lance")  # noqa: F841 (DuckDB finds it by name)
+def test_duckdb_reads_the_table_with_no_help(filled, access):
+    memories = lance.dataset(f"{filled.uri}/memories.lance", **access)  # noqa: F841 (DuckDB finds it by name)
     found = duckdb.sql("SELECT content, state, tags FROM memories ORDER BY content").fetchall()
     assert found == [("first", "active", ["t"]), ("second", "retired", [])]
 
 
-def test_polars_reads_the_table_with_no_help(filled):
-    table = lance.dataset(f"{filled.uri}/memories.lance")
+def test_polars_reads_the_table_with_no_help(filled, access):
+    table = lance.dataset(f"{filled.uri}/memories.lance", **access)
     frame = pl.scan_pyarrow_dataset(table).filter(pl.col("state") == "active").select("content")
     assert frame.collect()["content"].to_list() == ["first"]
 

@@ -602,12 +602,12 @@ def test_a_branch_that_a_tag_holds_is_not_removed(store):
 # -- checkout -------------------------------------------------------------------------------
 
 
-def test_a_checkout_is_a_store_of_its_own(store, tmp_path, reopen):
+def test_a_checkout_is_a_store_of_its_own(store, tmp_path, reopen, place):
     """C49."""
     stored = store.add("a thing")
     then = store.version
     store.update(stored.id, content="changed")
-    clone = store.checkout(then, tmp_path / "clone")
+    clone = store.checkout(then, place(tmp_path / "clone"))
     assert contents(clone) == ["a thing"]
     clone.add("only in the clone")
     clone.update(stored.id, content="another thing")
@@ -618,10 +618,10 @@ def test_a_checkout_is_a_store_of_its_own(store, tmp_path, reopen):
     assert len(clone.list()) == 2
 
 
-def test_what_a_checkout_reads_is_protected_from_clean_up(store, tmp_path):
+def test_what_a_checkout_reads_is_protected_from_clean_up(store, tmp_path, place):
     stored = store.add("a thing")
     then = store.version
-    clone = store.checkout(then, tmp_path / "clone")
+    clone = store.checkout(then, place(tmp_path / "clone"))
     store.update(stored.id, content="changed")
     store.optimize(clean_older_than=timedelta(0))
     clone.optimize(clean_older_than=timedelta(0))
@@ -631,21 +631,21 @@ def test_what_a_checkout_reads_is_protected_from_clean_up(store, tmp_path):
     assert contents(store.at(then)) == ["a thing"]
 
 
-def test_one_version_can_be_checked_out_twice(store, tmp_path):
+def test_one_version_can_be_checked_out_twice(store, tmp_path, place):
     store.add("a")
-    one, two = (store.checkout(store.version, tmp_path / name) for name in ("one", "two"))
+    one, two = (store.checkout(store.version, place(tmp_path / name)) for name in ("one", "two"))
     one.add("b")
     assert (contents(one), contents(two)) == (["a", "b"], ["a"])
 
 
-def test_a_branch_and_main_can_both_be_checked_out(store, tmp_path):
+def test_a_branch_and_main_can_both_be_checked_out(store, tmp_path, place):
     store.add("a")
     branch = store.branch("trial")
     branch.add("on the branch")
     store.add("on main")
     assert branch.version == store.version
-    main = store.checkout(store.version, tmp_path / "main")
-    trial = branch.checkout(branch.version, tmp_path / "trial")
+    main = store.checkout(store.version, place(tmp_path / "main"))
+    trial = branch.checkout(branch.version, place(tmp_path / "trial"))
     assert (contents(main), contents(trial)) == (["a", "on main"], ["a", "on the branch"])
 
 
@@ -658,6 +658,7 @@ def test_a_checkout_onto_a_store_is_a_conflict_and_leaves_no_tag(store, tmp_path
     assert store.tags() == {}
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("kind", ["file", "directory"])
 def test_a_checkout_onto_something_else_is_refused_and_leaves_no_tag(store, tmp_path, kind):
     store.add("a")
@@ -672,15 +673,15 @@ def test_a_checkout_onto_something_else_is_refused_and_leaves_no_tag(store, tmp_
     assert store.tags() == {}
 
 
-def test_a_checkout_of_no_version_is_not_found(store, tmp_path):
+def test_a_checkout_of_no_version_is_not_found(store, tmp_path, place):
     with pytest.raises(NotFoundError):
-        store.checkout(99, tmp_path / "clone")
+        store.checkout(99, place(tmp_path / "clone"))
     assert not (tmp_path / "clone").exists()
 
 
-def test_rollback_and_revert_work_in_a_checkout(store, tmp_path):
+def test_rollback_and_revert_work_in_a_checkout(store, tmp_path, place):
     store.add("a")
-    clone = store.checkout(store.version, tmp_path / "clone")
+    clone = store.checkout(store.version, place(tmp_path / "clone"))
     start = clone.version
     adding = clone.add("b").version
     clone.add("c")
@@ -690,10 +691,10 @@ def test_rollback_and_revert_work_in_a_checkout(store, tmp_path):
     assert contents(clone) == ["a"]
 
 
-def test_states_survive_a_checkout(store, tmp_path):
+def test_states_survive_a_checkout(store, tmp_path, place):
     stored = store.add("a")
     store.supersede(stored.id, "b")
-    clone = store.checkout(store.version, tmp_path / "clone")
+    clone = store.checkout(store.version, place(tmp_path / "clone"))
     assert rows(clone) == rows(store)
     assert clone.get(stored.id).state is State.SUPERSEDED
 

@@ -18,7 +18,7 @@ from lance_memory.curate.export.manifest import ExportedFile
 from lance_memory.curate.export.options import ExportFileType
 from lance_memory.curate.export.target import Target
 from lance_memory.errors import StorageError
-from lance_memory.files import write_whole
+from lance_memory.files import make_private, new_file, write_whole
 
 __all__ = ["Stage", "staged"]
 
@@ -31,7 +31,7 @@ class _Counted:
     """A binary file that knows its size and checksum; of a rehearsal, that is all there is."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file: BinaryIO | None = path.open("xb") if path else None
+        self._file: BinaryIO | None = new_file(path) if path else None
         self._sha256 = hashlib.sha256()
         self.size = 0
         self.closed = False
@@ -161,7 +161,7 @@ class Stage:
         with _saving(self._target):
             name, place = self._target.manifest, self._target.directory
             write_whole(self._directory / name, manifest)
-            place.mkdir(parents=True, exist_ok=True)
+            make_private(place)
             for old in (name, *self._target.outdated):
                 (place / old).unlink(missing_ok=True)
             for new in (*self._target.files.values(), name):

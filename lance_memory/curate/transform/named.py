@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import inspect
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from lance_memory.curate.transform.builtin import TRANSFORMS
 from lance_memory.curate.transform.protocol import Transform
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.dotted import is_dotted, led_to
 
 __all__ = ["transform_named"]
-
-_SHOWN = 20
 
 
 def transform_named(name: str) -> Transform:
@@ -34,66 +28,12 @@ def transform_named(name: str) -> Transform:
     """
     if name in TRANSFORMS:
         return TRANSFORMS[name]
-    module_name, colon, path = name.partition(":")
-    if not (colon and _dotted(module_name) and _dotted(path)):
+    if not is_dotted(name):
         raise InvalidInputError(
             f"no transform {name!r}; there are: {', '.join(TRANSFORMS)}, or MODULE:FUNCTION, "
             "a dotted module name and a name in it"
         )
-    return _callable(_attribute(_module(module_name), path), name)
-
-
-def _dotted(path: str) -> bool:
-    return all(part.isidentifier() for part in path.split("."))
-
-
-def _module(name: str) -> ModuleType:
-    here = str(Path.cwd())
-    if not {"", here} & set(sys.path):
-        sys.path.insert(0, here)
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = str(error.name)
-        if f"{name}.".startswith(f"{missing}."):
-            found = f"no module {missing!r} in {here} or among the installed packages"
-        else:
-            found = f"the module {name!r} needs {missing!r}, which is not installed"
-        raise InvalidInputError(found) from error
-    except SyntaxError as error:
-        raise InvalidInputError(
-            f"the module {name!r} is no valid Python: {error.msg}, "
-            f"in {error.filename}, line {error.lineno}"
-        ) from error
-    except Exception as error:
-        raise InvalidInputError(
-            f"the module {name!r} cannot be imported; it raised {type(error).__name__}: {error}"
-        ) from error
-
-
-def _attribute(module: ModuleType, path: str) -> Any:
-    found: Any = module
-    where = f"the module {module.__name__!r}"
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise InvalidInputError(f"{where} has no {part!r}; {_there(found, part)}")
-        found = getattr(found, part)
-        where = f"{part!r}"
-    return found
-
-
-def _there(found: object, wanted: str) -> str:
-    """The callable names of an object, those like `wanted` first."""
-    names = [n for n in dir(found) if not n.startswith("_") and callable(getattr(found, n, None))]
-    near = difflib.get_close_matches(wanted, names, n=_SHOWN)
-    ordered = [*near, *(name for name in names if name not in near)]
-    more = ", ..." if len(ordered) > _SHOWN else ""
-    return (
-        f"there are: {', '.join(ordered[:_SHOWN])}{more}"
-        if ordered
-        else "nothing there is callable"
-    )
+    return _callable(led_to(name), name)
 
 
 def _callable(found: Any, name: str) -> Transform:

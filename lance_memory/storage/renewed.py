@@ -1,0 +1,85 @@
+"""Indices made anew from the rows that are there: nothing of the old ones is taken over.
+
+Folding and remapping keep what a row left behind, as a word in the dictionary of the text index.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from lance_memory.errors import ConflictError
+from lance_memory.storage.described import (
+    TEXT_INDEX,
+    VECTOR_INDEX,
+    described,
+    left_over,
+    segments,
+)
+from lance_memory.storage.engine import CommitConflictError, translated
+from lance_memory.storage.indices import commit_indices, scalar_indices, text_index_anew
+
+if TYPE_CHECKING:
+    from lance_memory.storage.table import Table
+
+__all__ = ["drop_vector_index", "renew"]
+
+_SYSTEM = "__"
+"""The engine's own indices begin so; they hold no content."""
+
+_ATTEMPTS = 12
+_POLITE = 2
+
+
+def renew(table: Table) -> None:
+    """Build all indices but the vector index again; those that another tool made are dropped.
+
+    Raises:
+        ConflictError: writers were faster too often; the old ones may be there still.
+        StorageError: the disk is full.
+    """
+    _undisturbed(table, lambda: _scalars(table))
+    _undisturbed(table, lambda: text_index_anew(table.own()))
+
+
+def drop_vector_index(table: Table) -> None:
+    """Search exactly from now on."""
+
+    def drop() -> None:
+        with translated("drop the vector index"):
+            snapshot = table.own()
+            old = described(snapshot.dataset).get(VECTOR_INDEX)
+            commit_indices(snapshot, [], removed=segments(old) if old else [])
+
+    _undisturbed(table, drop)
+
+
+def _undisturbed(table: Table, step: Callable[[], None]) -> None:
+    """Run a step again while writers are faster; after two tries this handle's writers wait."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            with table.writing if attempt >= _POLITE else nullcontext():
+                return step()
+        except (CommitConflictError, ConflictError):
+            time.sleep(random.uniform(0, min(0.01 * 2**attempt, 0.5)))
+    raise ConflictError(
+        f"writers were faster {_ATTEMPTS} times while indices were built again; run it again"
+    )
+
+
+def _scalars(table: Table) -> None:
+    snapshot = table.own()
+    there = described(snapshot.dataset)
+    others = [
+        index
+        for name, index in there.items()
+        if name not in (TEXT_INDEX, VECTOR_INDEX) and not name.startswith(_SYSTEM)
+    ]
+    old = [*left_over(snapshot.dataset), *(s for index in others for s in segments(index))]
+    if not old:
+        return
+    with translated("build indices again"):
+        commit_indices(snapshot, scalar_indices(snapshot, names=set(there)), removed=old)
