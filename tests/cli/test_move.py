@@ -1,0 +1,110 @@
+"""export-store, import-store, archive, backup, backups and restore on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+def test_memories_move_to_another_store(lmem, store, tmp_path):
+    made = lmem("export-store", "a.zip", "--user", "ann", "--format", "json").json
+    assert (made["memories"], made["states"]) == (4, {"active": 4})
+    done = lmem("import-store", "a.zip", "--store", "other")
+    assert (done.code, f"made a new store at {tmp_path / 'other'}\n") == (0, done.err)
+    assert lmem("list", "--store", "other", "--format", "quiet").out == (
+        lmem("list", "--user", "ann", "--format", "quiet").out
+    )
+    again = lmem("import-store", "a.zip", "--store", "other", "--format", "json").json
+    assert (again["stored"], again["already_there"]) == (0, 4)
+
+
+def test_a_dry_run_leaves_nothing_behind(lmem, store, tmp_path):
+    lmem("export-store", "a.zip")
+    done = lmem("import-store", "a.zip", "--store", "other", "--dry-run")
+    assert (done.code, "stored         6" in done.out) == (0, True)
+    assert not (tmp_path / "other").exists()
+    assert lmem("export-store", "b.zip", "--dry-run").err == "dry run: nothing was written\n"
+    assert not (tmp_path / "b.zip").exists()
+
+
+def test_an_import_that_fails_makes_no_store(lmem, store, tmp_path):
+    lmem("export-store", "a")
+    file = tmp_path / "a" / "memories-00000.parquet"
+    file.write_bytes(file.read_bytes()[:-1])
+    done = lmem("import-store", "a", "--store", "other")
+    assert (done.code, "memories-00000.parquet is damaged: it has" in done.err) == (1, True)
+    assert not (tmp_path / "other").exists()
+
+
+def test_failures_have_their_exit_codes(lmem, store):
+    lmem("export-store", "a.zip")
+    lmem("update", "k0", "--importance", "0.9")
+    for words, code, message in (
+        (["import-store", "a.zip"], 4, "import with --on-conflict skip"),
+        (["import-store", "nothing"], 3, "there is no archive at"),
+        (["import-store", "memory"], 1, "is no archive"),
+        (["import-store", "a.zip", "--on-conflict", "win"], 2, "'refuse', 'skip', 'fresh'"),
+        (["export-store", "a.zip"], 2, "something is at"),
+        (["archive", "x.jsonl", "--yes"], 2, "without a scope"),
+        (["archive", "x.jsonl", "--user", "bob"], 2, "no terminal to ask on"),
+        (["backups", "nothing"], 3, "there are no backups at"),
+        (["restore", "nothing", "new"], 3, "there are no backups at"),
+        (["backup", "memory/inside"], 2, "inside the store"),
+    ):
+        done = lmem(*words)
+        assert (done.code, message in " ".join(done.err.split())) == (code, True), done.err
+
+
+def test_old_memories_are_archived(lmem, store):
+    words = ("archive", "old.jsonl", "--user", "ann", "--until", "2025-01-03")
+    planned = lmem(*words, "--dry-run", "--format", "json")
+    assert (planned.json["memories"], Path("old.jsonl").exists()) == (2, False)
+    done = lmem(*words, stdin="y\n", terminal=True)
+    assert "2 memories retired" in " ".join(done.out.split())
+    lines = Path("old.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sorted(json.loads(line)["key"] for line in lines) == ["k0", "k1"]
+    assert len(lmem("list", "--user", "ann", "--format", "jsonl").lines) == 2
+    assert "nothing matches" in lmem(*words, "--yes").out.replace("old.jsonl", "x.jsonl")
+
+
+@pytest.fixture
+def backed_up(lmem, store):
+    return [lmem("backup", "b", "--format", "quiet").out.strip() for _ in range(2)]
+
+
+def test_a_backup_is_listed_checked_and_restored(lmem, backed_up, tmp_path):
+    first, second = backed_up
+    assert lmem("backups", "b", "--format", "quiet").out.split() == [second, first]
+    checked = lmem("backups", "b", "--verify")
+    assert (checked.code, checked.err) == (0, "every file is as it was\n")
+    lmem("delete", "k0", "--yes")
+    for number, at in enumerate(([], ["--at", first], ["--at", "2999-01-01"])):
+        place = tmp_path / f"r{number}"
+        done = lmem("restore", "b", place, *at, "--format", "json").json
+        assert done["backup"]["name"] == (first if first in at else second)
+        assert len(lmem("list", "--store", place, "--format", "jsonl").lines) == 5
+        assert lmem("tag", "--store", place, "--format", "json").json == {"start": 3}
+    assert lmem("restore", "b", "r9", "--at", "2000-01-01").code == 3
+    assert not (tmp_path / "r9").exists()
+
+
+def test_removing_backups_asks_first(lmem, backed_up):
+    refused = lmem("backup", "b", "--keep-last", "1")
+    assert (refused.code, "no terminal to ask on" in refused.err) == (2, True)
+    planned = lmem("backup", "b", "--keep-last", "2", "--dry-run", "--format", "json").json
+    assert [b["name"] for b in planned["backups_to_remove"]] == [backed_up[0]]
+    assert len(lmem("backups", "b", "--format", "quiet").out.split()) == 2
+    done = lmem("backup", "b", "--keep-last", "2", "--yes", "--format", "json").json
+    assert done["removed"] == [backed_up[0]]
+
+
+def test_damage_is_exit_code_1(lmem, backed_up, tmp_path):
+    file = max((tmp_path / "b" / "files").rglob("*"), key=lambda p: p.stat().st_size * p.is_file())
+    file.write_bytes(b"x" * file.stat().st_size)
+    done = lmem("backups", "b", "--verify")
+    assert (done.code, f"{file.name} is damaged: its SHA-256 is another" in done.err) == (1, True)
+    assert lmem("restore", "b", "r").code == 1
+    mended = lmem("backup", "b", "--verify")
+    assert (mended.code, lmem("backups", "b", "--verify").code) == (0, 0), mended.err
