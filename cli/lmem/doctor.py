@@ -1,0 +1,93 @@
+"""doctor: what is wrong with a store, and what is safe to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmem.command import Call, approved, command
+from lmem.options import Gate
+from lmem.output import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from lance_memory import Health, HealthFinding
+
+__all__ = ["register"]
+
+_TROUBLE = 1
+
+
+def doctor(
+    call: Call,
+    gate: Gate,
+    *,
+    fix: Annotated[bool, typer.Option("--fix", help="Do what is safe; changes no memory.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every file, and compare indices with a scan.")
+    ] = False,
+) -> None:
+    """Look the store over; exit code 1 where there is trouble.
+
+    Notes are no trouble. --fix folds and builds indices, merges small files, removes those that
+    were nobody's for a week, lets go of what killed readers hold, and sets torn versions aside.
+    """
+    store = call.open()
+    health = store.doctor(deep=deep)
+    if fix and health.fixable:
+        agreed = approved(
+            call,
+            gate,
+            plan=plain(health.fixable),
+            human=lambda: _table(call, health.fixable),
+            quiet=[one.code for one in health.fixable],
+            question=f"fix {call.draw.count(len(health.fixable), 'of these', 'of these')}?",
+        )
+        if not agreed:
+            return
+        health = store.doctor(fix=True, deep=deep)
+    call.out.show(
+        {"sound": health.sound, **plain(health)},
+        lines=health.findings,
+        human=lambda: _drawn(call, health),
+        quiet=_trouble(health) or ["sound"],
+    )
+    if not health.sound:
+        raise typer.Exit(_TROUBLE)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to `app`."""
+    command(app)(doctor)
+
+
+def _trouble(health: Health) -> list[str]:
+    """The codes of what is worse than a note."""
+    return [one.code for one in health.findings if one.severity != "note"]
+
+
+def _drawn(call: Call, health: Health) -> RenderableType:
+    from rich.console import Group
+
+    trouble = len(_trouble(health))
+    told = "nothing is wrong" if health.sound else f"{trouble} things are wrong"
+    head = f"version {health.version}: {told} ({len(health.checked)} checks)"
+    done = [call.draw.line(f"fixed {one.code}: {one.message}") for one in health.fixed]
+    return Group(call.draw.line(head), *done, _table(call, health.findings))
+
+
+def _table(call: Call, findings: Iterable[HealthFinding]) -> RenderableType:
+    """A line for each finding, what it is about below it, and what to do."""
+    values: list[tuple[Any, ...]] = []
+    for one in findings:
+        values.append((one.severity, one.code, one.message))
+        values += [("", "", f"  {text}") for text in one.sample]
+        way = "`lmem doctor --fix`" if one.fixable else ""
+        advice = "; ".join(text for text in (way, one.advice) if text)
+        values += [("", "", f"  -> {advice}")] if advice else []
+    table: RenderableType = call.draw.sheet(("SEVERITY", "CODE", "FOUND"), values)
+    return table

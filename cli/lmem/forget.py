@@ -1,0 +1,144 @@
+"""forget: memories go for good, from the past too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lmem.command import Call, approved, command
+from lmem.options import Filters, Reasoned, Scoped
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lance_memory import ForgetPlan, ForgetResult
+
+__all__ = ["register"]
+
+_SHOWN = 10
+
+
+def forget(
+    call: Call,
+    scope: Scoped,
+    filters: Filters,
+    gate: Reasoned,
+    *,
+    refs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[REF...]", help="Ids, keys or beginnings of ids, of any version."),
+    ] = None,
+    successors: Annotated[
+        bool, typer.Option("--successors", help="Also what was made of them.")
+    ] = False,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Go on with one that was interrupted.")
+    ] = False,
+) -> None:
+    """Remove memories from every version, tag, branch and index, with proof.
+
+    Name them, or give a filter with a scope; every state, and deleted ones too. Danger: they
+    cannot be brought back, and neither can the versions that held them.
+    """
+    from lance_memory import InvalidInputError, ScopeError
+
+    where = filters.where()
+    if finish:
+        _refuse_more(refs, where, scope)
+        _finished(call, gate)
+        return
+    if refs and where:
+        raise InvalidInputError("give either memories by name or filters, not both")
+    store = call.open(scope)
+    if not refs and not store.scope:
+        raise ScopeError(
+            "nothing was named, and filters without a scope would reach every tenant and user: "
+            "add --user, --tenant, --agent, --session or --run"
+        )
+    asked: dict[str, Any] = {"refs": refs or None, "successors": successors, **where}
+    plan = store.forget(**asked, dry_run=True)
+    size = call.draw.count(len(plan.ids))
+    if approved(
+        call,
+        gate,
+        plan=plan,
+        human=lambda: _drawn(call, plan),
+        quiet=plan.ids,
+        question=f"forget {size} for good?",
+    ):
+        _told(call, store.forget(**asked, reason=gate.reason))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    command(app)(forget)
+
+
+def _refuse_more(refs: list[str] | None, where: Any, scope: Scoped) -> None:
+    if refs or where or scope.given():
+        raise typer.BadParameter("--finish goes on with what was begun; name nothing else")
+
+
+def _finished(call: Call, gate: Reasoned) -> None:
+    store = call.open()
+    begun = store.unfinished_forgetting()
+    if begun is None:
+        call.out.show(
+            None, human=lambda: call.draw.line("nothing was left unfinished"), quiet=(), lines=()
+        )
+        return
+    if approved(
+        call,
+        gate,
+        plan=begun,
+        human=lambda: call.draw.line(
+            f"{begun.op_id}, begun {begun.at:%Y-%m-%d %H:%M} UTC: "
+            f"{call.draw.count(len(begun.ids))} to forget"
+        ),
+        quiet=[begun.op_id],
+        question="finish it?",
+    ):
+        done = store.finish_forgetting()
+        if done is not None:
+            _told(call, done)
+
+
+def _told(call: Call, result: ForgetResult) -> None:
+    proof = result.proof
+    text = (
+        f"forgot {call.draw.count(len(result.ids))}, version {result.version}; looked for them in "
+        f"{proof.versions} versions, {proof.data_files + proof.index_files} files read and "
+        f"{proof.raw_files} scanned: nothing is left"
+    )
+    if proof.mentioned:
+        text += f"; mentioned still by {', '.join(proof.mentioned[:_SHOWN])}"
+    call.out.show(result, human=lambda: call.draw.line(text), quiet=result.ids)
+
+
+def _drawn(call: Call, plan: ForgetPlan) -> RenderableType:
+    """Line by line what goes, and what else changes."""
+    made = "go too" if plan.with_successors else "stay, and may carry their text"
+    lines = [
+        ("memories", f"{len(plan.ids)}: {_some(plan.ids)}"),
+        ("scopes", _some([f"{scope} ({n})" for scope, n in plan.scopes])),
+        (f"made of them ({made})", _some(plan.successors)),
+        *(
+            (f"versions of {line} not readable any more", _some(numbers))
+            for line, numbers in plan.versions.items()
+        ),
+        ("tags rewritten", _some([f"{tag} (version {v})" for tag, v in plan.tags.items()])),
+        ("branches rewritten", _some(plan.branches)),
+        ("recorded queries removed", str(plan.queries or "")),
+        ("saved plans removed", _some(plan.plans)),
+        ("refused: stores made by checkout share files", _some(plan.clones)),
+        ("files of other stores, which stay", _some(plan.elsewhere)),
+    ]
+    drawn: RenderableType = call.draw.pairs({name: text for name, text in lines if text})
+    return drawn
+
+
+def _some(values: Any) -> str:
+    shown = [str(value) for value in values]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return f"{', '.join(shown[:_SHOWN])}{more}"
