@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 
-.PHONY: demo test test-slow test-all check bench clean
+.PHONY: demo test test-slow test-all test-remote soak check audit bench clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python cli/demo/demo.py
@@ -19,12 +19,34 @@ test-slow: $(DEV)
 test-all: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term
 
+# The tests of the store once more, in a bucket of an S3 server on this machine.
+test-remote: $(DEV)
+	$(BIN)/python -m pytest -q -n 2 tests/remote
+	$(BIN)/python -m pytest -q -n 2 tests/store --store-on s3
+
+# Processes that are killed, and files that are damaged: below ten minutes, or SOAK_SECONDS=60.
+soak: $(DEV)
+	SOAK_SECONDS=$(or $(SOAK_SECONDS),420) $(BIN)/python -m pytest -q -s -p no:randomly \
+		tests/proof/test_soak.py tests/proof/test_damage.py
+
 check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=cli $(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python tools/audit.py
+
+# Asks a public service for known vulnerabilities of what is locked; says so where none answers.
+audit: $(DEV)
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
+	@rm -f $(VENV)/audit/found.json
+	-@$(VENV)/audit/bin/pip-audit --requirement constraints-dev.txt --no-deps --disable-pip \
+		--progress-spinner off --format json --output $(VENV)/audit/found.json
+	@test -s $(VENV)/audit/found.json || \
+		{ echo "no service for vulnerabilities could be reached: nothing was audited"; exit 2; }
+	@$(BIN)/python tools/audit.py --advisories $(VENV)/audit/found.json
 
 bench: $(DEV)
 	$(BIN)/python bench/overhead.py
@@ -42,7 +64,7 @@ $(INSTALLED): $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(DEV): $(INSTALLED) constraints-dev.txt
-	@$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --group dev
+	@$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --editable . --group dev
 	@touch $@
 
 clean:
