@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory import curate
@@ -30,8 +34,8 @@ from lance_memory.curate import (
     reversal,
     supersession,
 )
-from lance_memory.embed import Embedder, as_embedder, fitting, format_for
-from lance_memory.errors import RejectedError
+from lance_memory.embed import Embedder, as_embedder, fitting, fitting_or_missing, format_for
+from lance_memory.errors import ConflictError, DamagedStoreWarning, RejectedError
 from lance_memory.ingest import (
     Addition,
     KnownContents,
@@ -43,6 +47,18 @@ from lance_memory.ingest import (
     replacement,
 )
 from lance_memory.maintenance import Maintenance
+from lance_memory.move import (
+    ArchiveManifest,
+    ArchiveResult,
+    ImportPlan,
+    ImportResult,
+    OnConflict,
+    archive_format,
+    import_archive,
+    local_place,
+    put_away,
+)
+from lance_memory.record.arguments import one_of
 from lance_memory.record.decay import Decay
 from lance_memory.record.filters import Filter, Where, all_of, live
 from lance_memory.record.intake import Batch, Details, Fields
@@ -54,6 +70,8 @@ from lance_memory.record.results import (
     RollbackPlan,
     WriteResult,
 )
+from lance_memory.record.rows import valid_vectors, with_vectors
+from lance_memory.record.schema import STORE_ID
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.record.values import text_value
 from lance_memory.search import Mode, Page, Query
@@ -61,11 +79,14 @@ from lance_memory.storage import (
     Audit,
     ChangeSet,
     Comparison,
+    Durability,
     Snapshot,
     Table,
+    Upkeep,
     absolute,
     history,
     refuse_taken,
+    say,
     undo,
 )
 from lance_memory.usage import (
@@ -83,6 +104,7 @@ from lance_memory.writing import Refs
 __all__ = ["MemoryStore"]
 
 _GUARD = Guard()
+_UPKEEP = Upkeep()
 
 
 class MemoryStore(Maintenance):
@@ -101,8 +123,11 @@ class MemoryStore(Maintenance):
         clock: Clock,
         author: str = "",
         queries: QueryLog | None = None,
+        upkeep: Upkeep | None = None,
     ) -> None:
-        super().__init__(table, embedder=embedder, clock=clock, author=author, queries=queries)
+        super().__init__(
+            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
+        )
         self._known_contents = KnownContents()
 
     @classmethod
@@ -117,6 +142,9 @@ class MemoryStore(Maintenance):
         author: str = "",
         storage_options: Mapping[str, str] | None = None,
         record_queries: bool | QueryRecording = False,
+        upkeep: Upkeep | None = _UPKEEP,
+        like: str | os.PathLike[str] | None = None,
+        durability: Durability | str = Durability.PROCESS,
     ) -> MemoryStore:
         """Open the store in the directory `path`, or make one.
 
@@ -131,26 +159,45 @@ class MemoryStore(Maintenance):
             record_queries: write down which memories answered each search, redacted, beside the
                 memories (see `QueryRecording`); `queries`, `usage` and `Decay` read it. A search
                 does not wait for it, and makes no version.
+            upkeep: when writes are followed by upkeep, and which versions it keeps; None: never,
+                and every version is kept until `optimize` is told to remove some.
+            like: an archive of `export_store`, whose embedding model a new store gets where no
+                embedder is given.
+            durability: what a write survives once it has returned: "process" the end of any
+                process, "power" a power cut too, for some milliseconds a write (see `Durability`).
+
+        A store whose newest version is torn, as a power cut can leave it, is opened at the last
+        whole one: with a `DamagedStoreWarning`, and `damage` says what is torn. It can be read;
+        writes are refused until `lmem doctor --fix`.
 
         Raises:
+            InvalidInputError: an unknown durability.
             NotFoundError: there is no store, and `create` is off; or no such branch.
             StoreFormatError: something else is there, the store is from a later release, or its
                 vectors are from another model than `embedder`.
-            StorageError: the directory cannot be written to.
+            StorageError: the directory cannot be written to, or no version is whole.
         """
         uri = absolute(path)
+        keeping = Durability(one_of("durability", durability, Durability))
         chosen = None if embedder is None else as_embedder(embedder)
         if create:
-            table = Table.open_or_create(uri, format_for(chosen), storage_options=storage_options)
+            fresh = archive_format(like) if like and chosen is None else format_for(chosen)
+            table = Table.open_or_create(
+                uri, fresh, storage_options=storage_options, durability=keeping
+            )
         else:
-            table = Table.open(uri, storage_options=storage_options)
+            table = Table.open(uri, storage_options=storage_options, durability=keeping)
         table.ensure_text_index()
+        line = table if branch == "main" else table.on_branch(branch)
+        if line.damage is not None:
+            warnings.warn(f"{uri}: {line.damage}", DamagedStoreWarning, stacklevel=2)
         return cls(
-            table if branch == "main" else table.on_branch(branch),
-            embedder=fitting(table.format, chosen, where=uri),
+            line,
+            embedder=fitting(line.format, chosen, where=uri),
             clock=clock,
             author=text_value("author", author),
             queries=QueryLog.of(table, recording=QueryRecording.of(record_queries=record_queries)),
+            upkeep=upkeep,
         )
 
     # -- add ------------------------------------------------------------------------------
@@ -175,6 +222,7 @@ class MemoryStore(Maintenance):
             id=result.ids[0],
             outcome=Outcome.ALREADY_THERE if reason else Outcome.of(fields.get("state")),
             reason=reason,
+            upkeep=result.upkeep,
         )
 
     def add_many(self, memories: Batch, *, progress: Progress | None = None) -> AddManyResult:
@@ -203,8 +251,8 @@ class MemoryStore(Maintenance):
             rows = addition.new_rows(snapshot)
             return ChangeSet(audit=self._audit("add"), inserts=rows, looked=True)
 
-        _, written = self._table.commit(plan)
-        return addition.result(self.uri, written)
+        _, written, failed = self._commit(plan)
+        return addition.result(self.uri, written, upkeep=failed)
 
     def upsert(self, content: str, *, key: str, **fields: Unpack[Details]) -> AddResult:
         """Store a memory under the caller's key, in the place of the one that has it.
@@ -227,7 +275,7 @@ class MemoryStore(Maintenance):
             found = replacement(snapshot, taken.rows, given=taken.given, now=now)
             return found.change(self._audit("upsert"))
 
-        _, written = self._table.commit(plan)
+        _, written, failed = self._commit(plan)
         known = found.known if found else ""
         return AddResult(
             uri=self.uri,
@@ -235,6 +283,7 @@ class MemoryStore(Maintenance):
             id=known or taken.rows["id"][0].as_py(),
             outcome=Outcome.ALREADY_THERE if known else Outcome.of(fields.get("state")),
             reason="the live memory with this key says so already" if known else "",
+            upkeep=failed,
         )
 
     # -- change ---------------------------------------------------------------------------
@@ -370,6 +419,104 @@ class MemoryStore(Maintenance):
 
         return self._write(plan)
 
+    def archive(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        reason: str = "",
+        dry_run: bool = False,
+        **where: Unpack[Where],
+    ) -> ArchiveResult:
+        """Write memories to a file and retire them; `unretire` or `revert` brings them back.
+
+        The file is on the disk and was read back before they are retired, as one version. A crash
+        in between leaves the file alone, and the same call goes on from there.
+
+        Args:
+            path: a new file x.jsonl or x.parquet, with every column; or, as for `export_store`, a
+                directory or x.zip.
+            reason: kept with each memory, and shown by `log`.
+            dry_run: write nothing; the result says how many there are.
+            where: see `Where`; visible memories by default, and a scope is needed.
+
+        Raises:
+            InvalidInputError: something else is at `path`, or a filter makes no sense.
+            ScopeError: a filter without any scope.
+            ConflictError: a memory was changed meanwhile, or is superseded; none was retired.
+            StorageError: the file cannot be written, or does not read back.
+        """
+        place = local_place(path, "an archive")
+        source = self._archive_source(self._of_a_scope(where))
+        if dry_run:
+            version, found = source.snapshot.version, source.count()
+            return ArchiveResult(uri=self.uri, version=version, path=str(place), memories=found)
+        seen = put_away(source, place)
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            rows = snapshot.by_ids(seen, columns=snapshot.schema.names)
+            audit = self._audit("archive", reason, manifest={"archive": place.name})
+            return replace(retirement(rows, audit=audit), seen=seen)
+
+        written = self._write(plan)
+        return ArchiveResult(
+            uri=self.uri,
+            version=written.version,
+            path=str(place),
+            memories=len(seen),
+            retired=written.updated,
+            upkeep=written.upkeep,
+        )
+
+    def import_store(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        on_conflict: OnConflict | str = OnConflict.REFUSE,
+        embed: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ImportResult:
+        """Store what an archive of `export_store` has, as one version, or none of it.
+
+        Everything is checked before anything is written. Memories that are there as they are, and
+        live ones whose content is there under another id, are not stored again: importing twice
+        stores nothing. A scoped handle takes what lies within its scope.
+
+        Args:
+            path: a directory or a .zip.
+            on_conflict: where an id is taken by another content, or a live key by another memory:
+                "refuse" everything; "skip" it and keep what is here; or store it "fresh", under a
+                new id (the same at each import), without a key that is taken. Relationships and
+                successors of the archive then point to what stands for it.
+            embed: embed anew where the archive's vectors are of another model than the store's.
+            dry_run: check and decide, and write nothing; clashes are listed, not refused.
+            progress: called with (embedded, to embed).
+
+        Raises:
+            NotFoundError: nothing is at `path`.
+            StoreFormatError: something else is, or the vectors are of another model.
+            StorageError: the archive is damaged or cut short; names the file.
+            RejectedError: it holds what no store could; names the file.
+            ConflictError: memories clash; `ids` lists them.
+            EmbeddingError: the embedder failed.
+        """
+
+        def audit(manifest: ArchiveManifest) -> Audit:
+            told = {"archive": manifest.checksum, "memories": manifest.memories}
+            return self._audit("import", manifest=told)
+
+        plan = ImportPlan(
+            scope=self._scope,
+            on_conflict=OnConflict(one_of("on_conflict", on_conflict, OnConflict)),
+            embed=self._embed if embed else None,
+            now=self._moment(),
+            audit=audit,
+            commit=self._commit,
+            progress=progress,
+        )
+        place = local_place(path, "an archive")
+        return import_archive(self._table, place, plan, dry_run=dry_run)
+
     def delete(
         self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
     ) -> WriteResult:
@@ -463,19 +610,20 @@ class MemoryStore(Maintenance):
             bounds=Bounds() if bounds is None else bounds,
             stop=threading.Event() if stop is None else stop,
         )
-        now = self._moment()
-        plan = curate.plan_consolidation(
-            self._snapshot(),
-            all_of(self._predicate(where), live(now)),
-            asked,
-            Surroundings(
-                embed=self._embed,
-                search=self._searching,
-                trial=self._table.trial,
-                answered=self._answered,
-            ),
-            now=now,
-        )
+        now, snapshot = self._moment(), self._snapshot()
+        with history.holding(self._table, snapshot.version):
+            plan = curate.plan_consolidation(
+                snapshot,
+                all_of(self._predicate(where), live(now)),
+                asked,
+                Surroundings(
+                    embed=self._embed,
+                    search=self._searching,
+                    trial=self._table.trial,
+                    answered=self._answered,
+                ),
+                now=now,
+            )
         if dry_run:
             return plan
         return ConsolidationResult(plan=plan, write=self.apply(plan, reason=reason))
@@ -484,8 +632,8 @@ class MemoryStore(Maintenance):
         """Commit a plan of `consolidate(dry_run=True)`, also a saved one, or of `plan_retirement`.
 
         Raises:
-            ConflictError: a memory has been changed or deleted since, or its key given to another;
-                nothing was written.
+            ConflictError: a memory has been changed or deleted since, its key given to another, or
+                the store re-embedded; nothing was written.
             TransformError: a cluster failed, and all or nothing was asked for.
             ScopeError: the plan reaches outside this handle's scope.
         """
@@ -494,6 +642,12 @@ class MemoryStore(Maintenance):
         plan.refuse_failures()
 
         def planned(snapshot: Snapshot) -> ChangeSet:
+            if plan.version < snapshot.format.vectors_since:
+                raise ConflictError(
+                    f"the plan is of version {plan.version}, and since version "
+                    f"{snapshot.format.vectors_since} the vectors are of another model; nothing "
+                    "was written: plan again"
+                )
             manifest = plan.manifest()
             audit = self._audit("consolidate", reason, manifest=manifest, op_id=plan.op_id)
             change = curate.change_set(snapshot, plan, audit=audit)
@@ -547,15 +701,19 @@ class MemoryStore(Maintenance):
     ) -> RollbackPlan | WriteResult:
         """Make the store what it was at a version, tag or moment. Nothing of the history goes.
 
-        Through a scoped handle only that scope goes back.
+        Through a scoped handle only that scope goes back. The embedding model stays what it is:
+        memories that come back from before a `reembed` are embedded anew.
 
         Raises:
             NotFoundError: there is no such version, or it was cleaned up.
+            EmbeddingError: memories are to be embedded anew, and the embedder failed or is missing.
         """
         target = self._snapshot(self._resolved(version))
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            return undo.rollback(present, target, audit=audit, predicate=self._boundary())
+            return undo.rollback(
+                present, target, audit=audit, predicate=self._boundary(), refit=self._refitted
+            )
 
         return self._undone("rollback", target.version, back, dry_run=dry_run, reason=reason)
 
@@ -576,12 +734,20 @@ class MemoryStore(Maintenance):
             NotFoundError: the version, or the one before it, is not there.
             ConflictError: memories it changed were changed again since; `ids` lists them.
             InvalidInputError: the version changed no memories.
+            EmbeddingError: as for `rollback`.
         """
         after = self._snapshot(self._resolved(version))
         before = self._table.at(after.version - 1)
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            found = undo.revert(present, before, after, audit=audit, predicate=self._boundary())
+            found = undo.revert(
+                present,
+                before,
+                after,
+                audit=audit,
+                predicate=self._boundary(),
+                refit=self._refitted,
+            )
             written = found[0].written()
             if written is not None:
                 refuse_taken(present, written, audit.at, leaving=found[0].replaced())
@@ -649,18 +815,32 @@ class MemoryStore(Maintenance):
         uri = absolute(path)
         history.clone(self._table, number, uri)
         options = self._table.storage_options
-        return self._on(Table.open(uri, storage_options=options))
+        durability = self._table.durability
+        clone = Table.open(uri, storage_options=options, durability=durability)
+        if not clone.is_of_earlier_schema:
+            origin = {"version": number, "of": self._table.format.store_id}
+            made = self._audit("checkout", manifest=origin)
+            say(clone, lambda _: {STORE_ID: str(uuid.uuid4())}, audit=lambda: made)
+        return self._on(Table.open(uri, storage_options=options, durability=durability))
 
     # -- inside ---------------------------------------------------------------------------
 
     def _on(self, table: Table, *, queries: QueryLog | None = None) -> MemoryStore:
         return MemoryStore(
             table,
-            embedder=self._embedder,
+            embedder=fitting_or_missing(table.format, self._embedder),
             clock=self._clock,
             author=self._author,
             queries=queries,
+            upkeep=self._tender.options,
         )
+
+    def _refitted(self, rows: pa.Table) -> pa.Table:
+        """Rows of another embedding model, with the vectors that this handle's gives them."""
+        valid = valid_vectors(rows)
+        vectors = np.zeros((len(rows), self._table.format.dimension), np.float32)
+        vectors[valid] = self._embed(rows["content"].filter(pa.array(valid)).to_pylist())
+        return with_vectors(rows, vectors, valid=valid, schema=self._table.schema)
 
     def _embedding_of(self, content: str) -> NDArray[np.float32]:
         """The vector of one text that is going to be a memory's."""

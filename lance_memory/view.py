@@ -5,11 +5,11 @@ from __future__ import annotations
 import builtins
 import copy
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -27,8 +27,10 @@ from lance_memory.errors import (
     LanceMemoryError,
     NotFoundError,
     ScopeError,
+    StorageError,
 )
 from lance_memory.index.health import IndexInfo, IndexRecall, inspect, measure_recall
+from lance_memory.move import ArchiveManifest, ArchiveSource, export_archive
 from lance_memory.record import filters, lineage
 from lance_memory.record.compare import COLUMNS, differing
 from lance_memory.record.decay import Decay, Uses
@@ -43,7 +45,9 @@ from lance_memory.search import KnownActors, Mode, Page, Query, Ranking, run
 from lance_memory.storage import (
     Branch,
     Comparison,
+    Damage,
     LogEntry,
+    Place,
     Snapshot,
     Table,
     history,
@@ -55,8 +59,9 @@ from lance_memory.usage import Chosen, QueryLog, QueryWhere, RecordedQuery, Usag
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MemoryView"]
+__all__ = ["MemoryView", "embedded_by"]
 
+_VALUES = re.compile(r"(?s)(?<= values): \[.*\]")  # that could not be converted
 _LONGEST_NUMBER = 20  # digits of a version; the engine's numbers have 64 bits
 
 
@@ -104,6 +109,11 @@ class MemoryView:
     def branch_name(self) -> str:
         """The line of versions this is on; "main" unless another was opened."""
         return self._table.branch
+
+    @property
+    def damage(self) -> Damage | None:
+        """What is torn of the newest versions, which are then not read; None: nothing."""
+        return self._table.damage
 
     @property
     def scope(self) -> Scope:
@@ -176,6 +186,11 @@ class MemoryView:
         end = None if limit is None else offset + limit
         page = order[offset:end]
         found = {memory.id: memory for memory in to_memories(snapshot.by_ids(page))}
+        if len(found) < len(page):
+            raise StorageError(
+                f"could not read version {snapshot.version}: damaged: the index of the ids misses "
+                f"{len(page) - len(found)} of {len(page)} memories; `lmem doctor --deep` says more"
+            )
         return [found[identifier] for identifier in page]
 
     def iter(self, *, batch_size: int = 1_000, **where: Unpack[Where]) -> Iterator[Memory]:
@@ -289,11 +304,13 @@ class MemoryView:
 
         Raises:
             InvalidInputError: a blank query, a wrong vector, a negative k, an unknown mode.
-            EmbeddingError: the embedder failed, in mode "vector" (in "hybrid" words answer
-                alone, and `degraded` says so).
+            EmbeddingError: the embedder failed, or the vectors of this version are from another
+                model than it, in mode "vector" (in "hybrid" words answer alone, and `degraded`
+                says so).
         """
-        asked = Query.of(query, vector=vector, mode=mode, dimension=self._table.format.dimension)
-        return self._asked([asked], k, offset, ranking, where)[0]
+        snapshot = self._snapshot()
+        asked = Query.of(query, vector=vector, mode=mode, dimension=snapshot.dimension)
+        return self._asked(snapshot, [asked], k, offset, ranking, where=where)[0]
 
     def search_many(
         self,
@@ -326,10 +343,9 @@ class MemoryView:
         Raises:
             InvalidInputError, EmbeddingError: as for `search`.
         """
-        asked = Query.many(
-            queries, vectors=vectors, mode=mode, dimension=self._table.format.dimension
-        )
-        return self._asked(asked, k, offset, ranking, where)
+        snapshot = self._snapshot()
+        asked = Query.many(queries, vectors=vectors, mode=mode, dimension=snapshot.dimension)
+        return self._asked(snapshot, asked, k, offset, ranking, where=where)
 
     # -- tables ---------------------------------------------------------------------------
 
@@ -371,7 +387,8 @@ class MemoryView:
         try:
             return pl.SQLContext(memories=self.to_polars()).execute(query, eager=True)
         except (pl.exceptions.PolarsError, TypeError) as error:
-            raise InvalidInputError(f"the query failed: {error}") from error
+            told = _VALUES.sub("", str(error))  # and no cause: it has what memories say
+            raise InvalidInputError(f"the query failed: {told}") from None
 
     def lancedb_table(self) -> Any:
         """The same table as a `lancedb.table.LanceTable`: query builder, hybrid search, rerankers.
@@ -424,22 +441,47 @@ class MemoryView:
             EmbeddingError: an evaluation text could not be embedded.
             StorageError: the files cannot be written. Nothing is left of them.
         """
+        snapshot = self._snapshot()
         source = Source(
-            snapshot=self._snapshot(),
+            snapshot=snapshot,
             filter=Filter.of(where, within=self._scope),
             moment=self._moment(),
             branch=self.branch_name,
-            embedding_model=self._table.format.embedding_model,
+            embedding_model=snapshot.format.embedding_model,
             embed=self._embed,
         )
-        return export(
-            source,
-            path,
-            ExportOptions() if options is None else options,
-            transform=transform,
-            execution=Execution() if execution is None else execution,
-            dry_run=dry_run,
-        )
+        with history.holding(self._table, snapshot.version):
+            return export(
+                source,
+                path,
+                ExportOptions() if options is None else options,
+                transform=transform,
+                execution=Execution() if execution is None else execution,
+                dry_run=dry_run,
+            )
+
+    def export_store(
+        self, path: str | os.PathLike[str], *, dry_run: bool = False, **where: Unpack[Where]
+    ) -> ArchiveManifest:
+        """Write an archive: every column of every memory, for `MemoryStore.import_store`.
+
+        Of a version or tag (`at`) it is the same bytes again, where `where` asks nothing about the
+        present moment. The version is kept from clean-up while it is read.
+
+        Args:
+            path: a new directory, which gets Parquet files and manifest.json; or a file x.zip, the
+                same as one file. For its owner alone (0700, 0600).
+            dry_run: write nothing; the manifest has the counts and no files.
+            where: see `Where`; every state unless asked. Related memories that do not pass are not
+                in the archive, and relationships to them stay.
+
+        Raises:
+            InvalidInputError: something is at `path` already, or a filter makes no sense.
+            StorageError: the archive cannot be written. Nothing is left of it.
+        """
+        where.setdefault("states", "any")
+        source = self._archive_source(Filter.of(where, within=self._scope))
+        return export_archive(source, path, dry_run=dry_run)
 
     # -- versions -------------------------------------------------------------------------
 
@@ -526,13 +568,13 @@ class MemoryView:
             users=len(set(rows["user"].to_pylist()) - {""}),
             sessions=len(set(rows["session"].to_pylist()) - {""}),
             without_embedding=snapshot.count(missing),
-            embedding_model=self._table.format.embedding_model,
-            dimension=self._table.format.dimension,
+            embedding_model=snapshot.format.embedding_model,
+            dimension=snapshot.format.dimension,
             versions=len(history.versions(self._table)),
             tags=self.tags(),
             branches=tuple(branch.name for branch in self.branches()),
             fragments=len(snapshot.fragment_ids),
-            bytes=_bytes(self.uri),
+            bytes=Place(self.uri, storage_options=self._table.storage_options).size(),
             unindexed_rows=indices.unindexed_rows(snapshot),
         )
 
@@ -623,31 +665,46 @@ class MemoryView:
     def _predicate(self, where: Where) -> str | None:
         return Filter.of(where, within=self._scope).predicate(self._moment())
 
+    def _archive_source(self, chosen: Filter) -> ArchiveSource:
+        return ArchiveSource(
+            table=self._table,
+            snapshot=self._snapshot(),
+            filter=chosen,
+            moment=self._moment(),
+        )
+
     def _boundary(self) -> str | None:
         """The predicate of the scope alone: every state."""
         return Filter(scope=self._scope, states="any").predicate(self._moment())
 
     def _embed(self, texts: Sequence[str], *, queries: bool = False) -> NDArray[np.float32]:
-        try:
-            return checked(self._embedder, texts, queries=queries)
-        except LanceMemoryError:
-            raise
-        except Exception as error:  # an embedder is the user's code: it may raise anything
+        return embedded_by(self._embedder, texts, queries=queries)
+
+    def _embed_for(self, snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.float32]:
+        """What questions are searched with at a version; its vectors must be of the same model."""
+        of, mine = snapshot.format, self._embedder
+        if (of.embedding_model, of.dimension) != (mine.name, mine.dimension):
             raise EmbeddingError(
-                f"the embedder {self._embedder.name!r} failed on {len(texts)} text(s): {error}"
-            ) from error
+                f"the vectors of version {snapshot.version} are from the model "
+                f"{of.embedding_model!r} ({of.dimension} numbers), and the embedder here is "
+                f"{mine.name!r} ({mine.dimension}): search by words, or by a vector of that model; "
+                "a store whose model was changed since it was opened is to be opened again"
+            )
+        return self._embed(texts, queries=True)
 
     def _asked(
         self,
+        snapshot: Snapshot,
         queries: Sequence[Query],
         k: int,
         offset: int,
         ranking: Ranking | None,
+        *,
         where: Where,
     ) -> builtins.list[SearchResult]:
         chosen = Filter.of(where, within=self._scope)
         page = Page.of(k=k, offset=offset, where=chosen, ranking=ranking)
-        results = self._run(self._snapshot(), queries, page)
+        results = self._run(snapshot, queries, page)
         if self._queries.records:
             self._queries.record(
                 results,
@@ -667,7 +724,7 @@ class MemoryView:
             snapshot,
             queries,
             page,
-            embed=partial(self._embed, queries=True),
+            embed=partial(self._embed_for, snapshot),
             names=lambda scope: self._actors.names(snapshot, scope),
             moment=self._moment(),
             uses=self._uses(page.ranking.decay),
@@ -737,18 +794,27 @@ class MemoryView:
         )
 
 
+def embedded_by(
+    embedder: Embedder, texts: Sequence[str], *, queries: bool = False
+) -> NDArray[np.float32]:
+    """The vectors of texts, verified; see `checked`.
+
+    Raises:
+        EmbeddingError: the embedder failed, in whatever way.
+    """
+    try:
+        return checked(embedder, texts, queries=queries)
+    except LanceMemoryError:
+        raise
+    except Exception as error:  # an embedder is the user's code: it may raise anything
+        raise EmbeddingError(
+            f"the embedder {embedder.name!r} failed on {len(texts)} text(s): {error}"
+        ) from error
+
+
 def _counts(rows: pa.Table, column: str) -> dict[str, int]:
     pairs = rows[column].value_counts().to_pylist()
     return {pair["values"]: pair["counts"] for pair in sorted(pairs, key=lambda p: p["values"])}
-
-
-def _bytes(uri: str) -> int:
-    """Size of a local store's files; 0 for a remote one, which cannot be walked cheaply."""
-    return (
-        sum(f.stat().st_size for f in Path(uri).rglob("*") if f.is_file())
-        if "://" not in uri
-        else 0
-    )
 
 
 def _change(before: Memory, after: Memory) -> Change:

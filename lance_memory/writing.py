@@ -16,7 +16,16 @@ from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.record.results import WriteResult
 from lance_memory.record.times import Clock
 from lance_memory.record.values import text_value
-from lance_memory.storage import Audit, ChangeSet, Plan, Snapshot, Table, rows_named
+from lance_memory.storage import (
+    Audit,
+    ChangeSet,
+    Plan,
+    Snapshot,
+    Table,
+    Tender,
+    Upkeep,
+    rows_named,
+)
 from lance_memory.usage import QueryLog
 from lance_memory.view import MemoryView
 
@@ -36,9 +45,11 @@ class Writing(MemoryView):
         clock: Clock,
         author: str = "",
         queries: QueryLog | None = None,
+        upkeep: Upkeep | None = None,
     ) -> None:
         super().__init__(table, embedder=embedder, clock=clock, queries=queries)
         self._author = author
+        self._tender = Tender(table, upkeep)
 
     def _take_in(self, batch: Batch, now: datetime) -> Taken:
         return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
@@ -61,8 +72,13 @@ class Writing(MemoryView):
             op_id=op_id,
         )
 
-    def _write(self, plan: Plan) -> WriteResult:
+    def _commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot, str]:
+        """What was committed, the version it made, and why upkeep failed the last time, if so."""
         change, made = self._table.commit(plan)
+        return change, made, self._tender.after(change, made)
+
+    def _write(self, plan: Plan) -> WriteResult:
+        change, made, failed = self._commit(plan)
         written = [r for r in (change.inserts, change.updates, change.deletes) if r]
         return WriteResult(
             uri=self.uri,
@@ -70,6 +86,7 @@ class Writing(MemoryView):
             operation=change.audit.operation,
             ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
             **change.counts(),
+            upkeep=failed,
         )
 
     def _rows(self, refs: Refs, snapshot: Snapshot) -> pa.Table:

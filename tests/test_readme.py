@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,14 +11,22 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 
 
 def test_every_example_of_the_readme_runs_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    s3: Any,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    s3.bucket("my-bucket")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT"):
+        monkeypatch.setenv(name, s3.options[name.lower()])
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     names: dict[str, object] = {}
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
+    assert "1 in the bucket" in printed
     assert "neighbours" in printed
     assert "actors: Bo" in printed
     assert "allergic to hazelnuts" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from lmem.output import Format, Output, complain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Memory, MemoryStore, MemoryView
+    from lance_memory import Embedder, Memory, MemoryStore, MemoryView
     from lmem.names import Names
 
 __all__ = ["Call", "approved", "command"]
@@ -37,13 +38,16 @@ class Call:
         self.common = common
         self.out = Output(common.format or Format.HUMAN)
         self.recording = False
+        self.embedding = True
         self._store: MemoryStore | None = None
         self._past: MemoryView | None = None
         self._unmake: Callable[[], None] | None = None
         self._found = 0
 
-    def open(self, scope: Scoped | None = None, *, create: bool = False) -> MemoryStore:
-        """The store, kept to the scope that was named."""
+    def open(
+        self, scope: Scoped | None = None, *, create: bool = False, like: str | None = None
+    ) -> MemoryStore:
+        """The store, kept to the scope that was named; a new one takes the archive `like`."""
         from lance_memory import NotFoundError
 
         try:
@@ -51,9 +55,10 @@ class Call:
         except NotFoundError:
             if not create or self._branch != "main":
                 raise
-            was_there = Path(self.common.store or "").exists()
-            store = self._opened(create=True)
-            self._unmake = partial(remove_store, store.uri, keep_directory=was_there)
+            was_there = Path(self.common.store or "").expanduser().exists()
+            store = self._opened(create=True, like=like)
+            if "://" not in store.uri:
+                self._unmake = partial(remove_store, store.uri, keep_directory=was_there)
             self.out.note(f"made a new store at {store.uri}")
         self._store, self._found = store, store.version
         levels = scope.given() if scope else {}
@@ -90,35 +95,59 @@ class Call:
             return f"interrupted: the store is unchanged, at version {newest}"
         return f"interrupted: version {newest} was made (before: {self._found})"
 
+    def tell_of_upkeep(self) -> None:
+        """After a write: wait until the upkeep that it started is done, and say what failed."""
+        if self._store is not None and self._store.version != self._found:
+            for failure in self._store.wait_for_upkeep().failures:
+                complain(str(failure), label="upkeep: ")
+
     def forget_new_store(self) -> None:
         """Remove the store, if this run has made it and nothing was written to it."""
         if self._unmake and self._store and self._store.version == self._found:
             self._unmake()
             self.out.note(f"removed the new store at {self._store.uri}: nothing was stored")
+            self._store = None
+
+    def _embedder(self) -> Embedder | None:
+        """What was named; None: the default one, where that is of the store's model."""
+        if not self.common.embedder or not self.embedding:
+            return None
+        from lance_memory import embedder_named
+
+        return embedder_named(self.common.embedder)
 
     @property
     def _branch(self) -> str:
         return self.common.branch or "main"
 
-    def _opened(self, *, create: bool) -> MemoryStore:
-        from lance_memory import MemoryStore, NotFoundError
+    def _opened(self, *, create: bool, like: str | None = None) -> MemoryStore:
+        from lance_memory import DamagedStoreWarning, MemoryStore, NotFoundError
 
         path, author = self.common.store or "", self.common.author or ""
+        options = self.common.storage_options()
+        warnings.simplefilter("ignore", DamagedStoreWarning)  # told in our own words
         try:
-            return MemoryStore.open(
+            store = MemoryStore.open(
                 path,
                 create=create,
+                like=like,
                 branch=self._branch,
                 author=author,
+                embedder=self._embedder(),
+                storage_options=options,
                 record_queries=self.recording,
+                durability=self.common.durability or "process",
             )
         except NotFoundError:
             if self._branch == "main":
                 raise
-            main = MemoryStore.open(path, create=False)
+            main = MemoryStore.open(path, create=False, storage_options=options)
             if any(b.name == self._branch for b in main.branches()):
                 raise
             raise no_branch(self._branch) from None
+        if store.damage is not None:
+            complain(f"{store.uri}: {store.damage}; `lmem doctor` says more", label="warning: ")
+        return store
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[_F], _F]:
@@ -192,6 +221,7 @@ def _guarded(call: Call, action: Callable[[Call], None]) -> None:
     try:
         action(call)
         sys.stdout.flush()
+        call.tell_of_upkeep()
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None

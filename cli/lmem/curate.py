@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from lmem.clustering import Bounding, Clustering, Guarding, Transforming
 from lmem.command import Call, approved, command
 from lmem.files import read_plan, save_plan
 from lmem.options import Filters, Gate, Reasoned, Scoped, duration
+from lmem.output import complain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -83,7 +83,7 @@ def optimize(
     *,
     clean_older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Remove untagged versions older than 30d, 12h, ..."),
+        typer.Option(metavar="AGE", help="Remove all untagged versions older than 30d, 12h, ..."),
     ] = None,
     index: Annotated[
         str,
@@ -94,41 +94,38 @@ def optimize(
         ),
     ] = "auto",
 ) -> None:
-    """Compact, index, and remove old versions if asked.
+    """Compact, index, and remove the versions that are not kept.
 
-    Changes no memory; with a vector index, vector search is approximate. `auto` trains it on a
-    GPU where one works. One that fails its check is not installed, and the rest is done.
+    Changes no memory. Kept are the last 128 versions, fewer the older they are, and all tagged
+    ones: writes remove the others by and by. With a vector index, vector search is approximate;
+    `auto` trains it on a GPU where one works. One that fails its check is not installed, and the
+    rest is done (exit code 1).
     """
     age = None if clean_older_than is None else duration(clean_older_than, "--clean-older-than")
-    store = call.open()
+    store, wanted = call.open(), None if index == "none" else index
     if age is not None or gate.dry_run:
-        old = _untagged(store, datetime.now(UTC) - age) if age is not None else []
-        sized = call.draw.count(len(old), "untagged version", "untagged versions")
-        text = f"{sized} would go: {', '.join(map(str, old)) or 'none'}"
+        plan = store.optimize(clean_older_than=age, index=wanted, dry_run=True)
         agreed = approved(
             call,
             gate,
-            plan={"version": store.version, "versions_to_remove": old},
-            human=lambda: call.draw.line(text),
-            quiet=old,
+            plan=plan,
+            human=lambda: call.draw.upkeep_plan(plan),
+            quiet=plan.versions_to_remove,
             question="remove them for good? They can no longer be read or rolled back to.",
         )
         if not agreed:
             return
-    wanted = None if index == "none" else index
     result = store.optimize(clean_older_than=age, index=wanted)
     call.out.show(result, human=lambda: call.draw.record(result), quiet=[result.version])
+    if result.index_refused:
+        complain(f"the vector index was not installed: {result.index_refused}")
+        raise typer.Exit(1)
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands to `app`."""
     for function in (consolidate, apply, optimize):
         command(app)(function)
-
-
-def _untagged(store: MemoryStore, before: datetime) -> list[int]:
-    kept = {*store.tags().values(), store.version}
-    return [e.version for e in store.log(upkeep=True) if e.at < before and e.version not in kept]
 
 
 def _applied(

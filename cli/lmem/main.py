@@ -21,7 +21,21 @@ try:
     from typer.core import TyperGroup
     from typer.main import get_command
 
-    from lmem import curate, dream, export, index, lineage, reads, usage, versions, writes
+    from lmem import (
+        curate,
+        doctor,
+        dream,
+        export,
+        forget,
+        index,
+        lineage,
+        migrate,
+        move,
+        reads,
+        usage,
+        versions,
+        writes,
+    )
     from lmem.errors import report
     from lmem.options import Common
     from lmem.output import Format
@@ -70,8 +84,15 @@ def lmem(
     *,
     store: Annotated[
         str,
-        typer.Option(metavar="PATH", envvar="LMEM_STORE", help="Directory of the store."),
+        typer.Option(metavar="PATH", envvar="LMEM_STORE", help="Directory or URI of the store."),
     ] = "memory",
+    storage_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For a store in an object store; repeatable. Secrets: $LMEM_STORAGE_OPTIONS.",
+        ),
+    ] = None,
     format: Annotated[
         Format, typer.Option(help="How to answer; quiet prints ids or versions.")
     ] = Format.HUMAN,
@@ -79,13 +100,37 @@ def lmem(
     author: Annotated[
         str, typer.Option(metavar="NAME", envvar="LMEM_AUTHOR", help="Who writes, for the log.")
     ] = "",
+    durability: Annotated[
+        str,
+        typer.Option(
+            metavar="process|power",
+            envvar="LMEM_DURABILITY",
+            help="What a write survives: a killed process, or also a power cut.",
+        ),
+    ] = "process",
+    embedder: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            envvar="LMEM_EMBEDDER",
+            help="What embeds, of the store's model: minilm, MODULE:NAME, ... (see reembed).",
+        ),
+    ] = "",
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Git for an AI agent's memory: every write is a version that can be read and undone.
 
     The options here may also stand after the command. Data goes to stdout, messages to stderr.
     """
-    context.obj = Common(store=store, format=format, branch=branch, author=author)
+    context.obj = Common(
+        store=store,
+        storage_option=storage_option,
+        format=format,
+        branch=branch,
+        author=author,
+        durability=durability,
+        embedder=embedder,
+    )
     if version:
         from importlib.metadata import version as installed
 
@@ -96,7 +141,21 @@ def lmem(
 
 
 try:
-    for group in (writes, reads, usage, lineage, curate, dream, export, versions, index):
+    for group in (
+        writes,
+        reads,
+        usage,
+        lineage,
+        curate,
+        dream,
+        export,
+        move,
+        versions,
+        index,
+        migrate,
+        doctor,
+        forget,
+    ):
         group.register(app)
 except KeyboardInterrupt:
     raise _interrupted() from None

@@ -6,6 +6,7 @@ A command function takes such a value as one parameter; `command` turns its fiel
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lance_memory import MemoryView, Where
 
 __all__ = [
+    "STORAGE_OPTIONS",
     "At",
     "Common",
     "Filters",
@@ -36,6 +38,8 @@ __all__ = [
     "when",
 ]
 
+STORAGE_OPTIONS = "LMEM_STORAGE_OPTIONS"
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DIGITS = 18
 _TIME = "ISO 8601; no zone means UTC."
@@ -51,7 +55,14 @@ class Common:
     store: Annotated[
         Name,
         typer.Option(
-            metavar="PATH", help="Directory of the store; else $LMEM_STORE, else ./memory."
+            metavar="PATH", help="Directory or URI of the store; else $LMEM_STORE, else ./memory."
+        ),
+    ] = None
+    storage_option: Annotated[
+        Names,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="For a store in an object store; repeatable. Secrets: $LMEM_STORAGE_OPTIONS.",
         ),
     ] = None
     format: Annotated[Format | None, typer.Option(help="How to answer; else human.")] = None
@@ -61,11 +72,38 @@ class Common:
     author: Annotated[
         Name, typer.Option(metavar="NAME", help="Who writes, for the log; else $LMEM_AUTHOR.")
     ] = None
+    embedder: Annotated[
+        Name,
+        typer.Option(
+            metavar="NAME",
+            help="What embeds, of the store's model; else $LMEM_EMBEDDER, else minilm.",
+        ),
+    ] = None
+    durability: Annotated[
+        Name,
+        typer.Option(
+            metavar="process|power",
+            help="What a write survives; else $LMEM_DURABILITY, else process.",
+        ),
+    ] = None
 
     def over(self, outer: Common) -> Common:
         """These options, and those of `outer` where they are not given here."""
         pairs = {f.name: (getattr(self, f.name), getattr(outer, f.name)) for f in fields(self)}
         return Common(**{name: o if own is None else own for name, (own, o) in pairs.items()})
+
+    def storage_options(self) -> dict[str, str] | None:
+        """What opens an object store: those of the environment, and over them those given here.
+
+        Failures never show a value: it may be a secret.
+        """
+        found = _of_environment()
+        for number, pair in enumerate(self.storage_option or (), start=1):
+            name, mark, value = pair.partition("=")
+            if not mark or not name:
+                raise typer.BadParameter(f"--storage-option number {number} is not KEY=VALUE")
+            found[name] = value
+        return found or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +221,21 @@ class Reasoned(Gate):
     """A gate for a write that the log gives the reason of."""
 
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log shows it.")] = ""
+
+
+def _of_environment() -> dict[str, str]:
+    text = os.environ.get(STORAGE_OPTIONS, "")
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise typer.BadParameter(
+            f'${STORAGE_OPTIONS} is no JSON object of texts; write {{"aws_region": "...", ...}}'
+        )
+    return found
 
 
 def instant(text: str, name: str) -> datetime:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Related,
         RollbackPlan,
         SearchResult,
+        UpkeepPlan,
         WriteResult,
     )
 
@@ -49,7 +50,9 @@ __all__ = [
     "pairs",
     "record",
     "rows",
+    "sheet",
     "undo_plan",
+    "upkeep_plan",
     "written",
 ]
 
@@ -86,6 +89,22 @@ def pairs(values: Mapping[str, Any]) -> RenderableType:
 def record(value: Any) -> RenderableType:
     """The fields of a value but its embedding."""
     return pairs({f.name: getattr(value, f.name) for f in fields(value) if f.name != "embedding"})
+
+
+def upkeep_plan(plan: UpkeepPlan) -> RenderableType:
+    """What an upkeep run would do, in a line for each step."""
+    gone = plan.versions_to_remove
+    folded = [f"{name} {rows}" for name, rows in plan.rows_to_fold.items()]
+    kilobytes = f" ({plan.bytes_to_remove / 1e3:,.0f} kB)" if gone else ""
+    return Group(
+        line(f"{plan.fragments_to_compact} of {plan.fragments} fragments would be written again"),
+        line(f"indices would be built: {', '.join(plan.indices_to_build) or 'none'}"),
+        line(f"rows would be folded into: {', '.join(folded) or 'none'}"),
+        line(
+            f"{count(len(gone), 'untagged version', 'untagged versions')} would go{kilobytes}: "
+            f"{', '.join(map(str, gone)) or 'none'}"
+        ),
+    )
 
 
 def memories(found: Sequence[Memory], names: Names, *, width: int) -> RenderableType:
@@ -162,6 +181,14 @@ def rows(columns: Sequence[str], values: Iterable[Sequence[Any]], *, width: int)
     return Shown(table, max(0, len(names) - kept))
 
 
+def sheet(columns: Sequence[str], values: Iterable[Sequence[Any]]) -> RenderableType:
+    """A table of all its columns, the last of which is never cut."""
+    table = _table(*columns)
+    for row in values:
+        table.add_row(*(Text(clean(str(value))) for value in row))
+    return table
+
+
 def written(result: WriteResult) -> RenderableType:
     """What a write changed, in one line."""
     counts = changes(result.inserted, result.updated, result.deleted) or "nothing to change"
@@ -175,10 +202,11 @@ def changes(inserted: int, updated: int, deleted: int) -> str:
 
 
 def log(entries: Sequence[LogEntry], tags: Mapping[str, int]) -> RenderableType:
-    """A line for each version."""
+    """A line for each version; what was cleaned up is marked."""
     table = _table("VERSION", "TIME (UTC)", "OPERATION", "CHANGES", "BY", "REASON")
     for e in entries:
         marks = [tag for tag, version in tags.items() if version == e.version]
+        marks += [] if e.readable else ["cleaned up"]
         version = f"{e.version} [{', '.join(marks)}]" if marks else str(e.version)
         counts = changes(e.inserted, e.updated, e.deleted)
         reason = _flat(e.reason)

@@ -38,7 +38,10 @@ def log(
         bool, typer.Option("--upkeep", help="Also versions that changed no memory.")
     ] = False,
 ) -> None:
-    """What was done, newest first."""
+    """What was done, newest first.
+
+    A version marked as cleaned up is not readable any more; its entry is what is left of it.
+    """
     view = call.view(scope, at.at)
     entries = view.log(limit=limit, upkeep=upkeep)
     tags = view.tags()
@@ -156,11 +159,12 @@ def checkout(
 ) -> None:
     """Make a version a store of its own, without copying data."""
     store = call.open()
-    made = store.checkout(when(version, store), path)
+    start = store.at(when(version, store)).version
+    made = store.checkout(start, path)
     answer = {"uri": made.uri, "version": made.version}
-    held = [t for t, n in store.tags().items() if n == made.version and t.startswith("checkout-")]
+    held = [t for t, n in store.tags().items() if n == start and t.startswith("checkout-")]
     kept = f"; the tag {held[0]} here keeps what it reads" if held else ""
-    _said(call, answer, f"{made.uri} is a store of its own, at version {made.version}{kept}")
+    _said(call, answer, f"{made.uri} is a store of its own, from version {start} on{kept}")
 
 
 def rollback(

@@ -112,3 +112,30 @@ def test_every_peer_says_its_settings_and_its_durability(name):
     peer = PEERS[name]()
     assert peer.settings
     assert peer.durability
+
+
+def test_tended_single_adds_are_measured_against_a_batch():
+    (line,) = lines_of("upkeep.py", "--rows", "80", "--inline")
+    assert (line["bench"], line["rows"], line["upkeep_failures"]) == ("upkeep_inline", 80, [])
+    assert line["met"] == {bar: line[bar] <= most for bar, most in line["bars"].items()}
+    assert line["fragments"] < 40
+
+
+def test_forgetting_a_tenant_is_measured_with_and_without_a_tag():
+    lines = lines_of("forget.py", "--tenants", "2", "--rows", "50")
+    assert [(x["forgotten"], x["tagged"], x["found"]) for x in lines] == [
+        (50, False, 0),
+        (50, True, 0),
+    ]
+
+
+def test_durable_writes_are_measured_against_others_and_a_bare_fsync():
+    lines = {line["bench"]: line for line in lines_of("durability.py", "--quick")}
+    assert [*lines] == [
+        "durability_single_add",
+        "durability_concurrent_adds",
+        "durability_batched_add",
+        "durability_look_at_opening",
+    ]
+    single = lines["durability_single_add"]
+    assert single["ratio"] == pytest.approx(single["power_ms"] / single["process_ms"], abs=0.01)

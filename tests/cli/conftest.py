@@ -150,6 +150,18 @@ def version(store: Path) -> Callable[[], int]:
 
 
 @pytest.fixture(scope="session")
+def moved(template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An archive of the small store, and a directory with a backup of it."""
+    from lance_memory import MemoryStore
+
+    folder = tmp_path_factory.mktemp("moved")
+    store = MemoryStore.open(template)
+    store.export_store(folder / "archive.zip")
+    store.backup(folder / "backups")
+    return {"ARCHIVE": str(folder / "archive.zip"), "BACKUPS": str(folder / "backups")}
+
+
+@pytest.fixture(scope="session")
 def plan_file(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved plan for the small store."""
     from lance_memory import ConsolidateOptions, MemoryStore

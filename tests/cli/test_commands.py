@@ -18,6 +18,7 @@ COMMANDS = {
     "retire": ["retire", "k0", "--yes", "--reason", "old"],
     "unretire": ["unretire", "00000005"],
     "delete": ["delete", "k0", "--yes"],
+    "forget": ["forget", "k0", "--yes", "--reason", "she asked"],
     "get": ["get", "k0"],
     "list": ["list", "--user", "ann"],
     "search": ["search", "kettle", "--mode", "text"],
@@ -28,10 +29,19 @@ COMMANDS = {
     "stats": ["stats"],
     "sql": ["sql", "select id, content, metadata, embedding, event_at from memories"],
     "export": ["export", "COPY"],
+    "export-store": ["export-store", "COPY"],
+    "import-store": ["import-store", "ARCHIVE", "--on-conflict", "skip"],
+    "archive": ["archive", "COPY.jsonl", "--user", "bob", "--yes", "--reason", "old"],
+    "backup": ["backup", "COPY", "--keep-last", "2"],
+    "backups": ["backups", "BACKUPS"],
+    "restore": ["restore", "BACKUPS", "COPY"],
     "consolidate": ["consolidate", "--dry-run", "--min-similarity", "0.5"],
     "apply": ["apply", "PLAN", "--yes"],
     "dream": ["dream", "--once", "--min-similarity", "0.5"],
     "optimize": ["optimize"],
+    "migrate": ["migrate"],
+    "reembed": ["reembed", "--model", "minilm", "--dry-run"],
+    "doctor": ["doctor"],
     "log": ["log", "--upkeep"],
     "diff": ["diff", "2", "4"],
     "tag": ["tag", "here"],
@@ -45,7 +55,7 @@ COMMANDS = {
     "index show": ["index", "show"],
     "index recall": ["index", "recall", "--sample", "3"],
 }
-SILENT = {"related", "lineage", "queries"}
+SILENT = {"related", "lineage", "queries", "migrate"}
 
 
 def test_every_command_is_in_the_table():
@@ -54,8 +64,9 @@ def test_every_command_is_in_the_table():
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_answers_in_every_format(name, form, lmem, store, plan_file, tmp_path):
-    places = {"PLAN": str(plan_file), "COPY": str(tmp_path / "copy")}
+def test_every_command_answers_in_every_format(name, form, lmem, store, plan_file, moved, tmp_path):
+    copies = {name: str(tmp_path / name.lower()) for name in ("COPY", "COPY.jsonl")}
+    places = {"PLAN": str(plan_file), **copies, **moved}
     words = [places.get(word, word) for word in COMMANDS[name]]
     done = lmem(*words, "--format", form, stdin='{"content": "from stdin"}\n')
     assert (done.code, "error" in done.err) == (0, False), done.err
