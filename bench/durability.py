@@ -15,6 +15,7 @@ import argparse
 import os
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -26,6 +27,9 @@ from typing import Any
 from bench.measure import emit, interleaved, seconds
 from bench.overhead import batch, constant_embedder
 from lance_memory import MemoryStore
+from lance_memory.record.times import utc_now
+from lance_memory.storage import Table, whole
+from lance_memory.storage.durable import Sync, to_disk
 
 _BLOCK = bytes(4_096)
 
@@ -90,10 +94,21 @@ def single(place: Path, sizes: Sizes) -> None:
     )
 
 
-def concurrent(place: Path, sizes: Sizes) -> None:
-    """Several threads that add at once: process, power, and power without a shared sync."""
+def concurrent(place: Path, sizes: Sizes, *, slower_ms: float = 0.0) -> None:
+    """Several threads that add at once: process, power, and power without a shared sync.
+
+    `slower_ms` is added to each sync: what a disk takes that has no memory of its own to trust.
+    """
+
+    def sync(path: Path) -> None:
+        to_disk(path)
+        time.sleep(slower_ms / 1e3)
+
     sides = [("process", False), ("power", False), ("power", True)]
-    stores = [opened(place / f"many-{number}", name) for number, (name, _) in enumerate(sides)]
+    stores = [
+        slowed(opened(place / f"many-{slower_ms}-{number}", name), sync)
+        for number, (name, _) in enumerate(sides)
+    ]
 
     def rate(store: MemoryStore, run: int, *, alone: bool) -> float:
         # Whoever holds this lock while it waits for the disk shares its sync with nobody.
@@ -117,8 +132,9 @@ def concurrent(place: Path, sizes: Sizes) -> None:
     adds = sizes.adders * sizes.adds_each
     process, power, alone = (statistics.median(each) * 1e3 / adds for each in taken)
     emit(
-        bench="durability_concurrent_adds",
+        bench="durability_concurrent_adds" + ("_slow_disk" if slower_ms else ""),
         adders=sizes.adders,
+        sync_slower_by_ms=slower_ms,
         process_ms_per_add=round(process, 3),
         power_ms_per_add=round(power, 3),
         power_without_group_commit_ms_per_add=round(alone, 3),
@@ -126,6 +142,12 @@ def concurrent(place: Path, sizes: Sizes) -> None:
         group_commit_saves=round(1 - power / alone, 3),
         runs=sizes.rounds,
     )
+
+
+def slowed(store: MemoryStore, sync: Sync) -> MemoryStore:
+    """The same store through syncs of our own."""
+    table = Table.open(store.uri, durability=store._table.durability, sync=sync)
+    return MemoryStore(table, embedder=store.embedder, clock=utc_now, upkeep=None)
 
 
 def batched(place: Path, sizes: Sizes) -> None:
@@ -151,8 +173,6 @@ def batched(place: Path, sizes: Sizes) -> None:
 
 def opening(place: Path, sizes: Sizes) -> None:
     """What it costs to look at the files of the newest version when a store is opened."""
-    from lance_memory.storage import whole
-
     store = opened(place / "opening", "process")
     for number in range(sizes.singles * 2):
         store.add(f"fragment {number}")
@@ -181,7 +201,8 @@ def main(arguments: list[str] | None = None) -> None:
     given: Any = parser.parse_args(arguments)
     sizes = QUICK if given.quick else Sizes()
     with tempfile.TemporaryDirectory(dir=given.place) as folder:
-        for measurement in (single, concurrent, batched, opening):
+        slow = partial(concurrent, slower_ms=5.0)
+        for measurement in (single, concurrent, slow, batched, opening):
             measurement(Path(folder), sizes)
 
 

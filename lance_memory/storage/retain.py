@@ -26,6 +26,8 @@ class Retain:
         days: the same of days.
         weeks: the same of weeks.
         months: the same of months.
+        passes: so many more that consolidations made, the newest, each with the version before it:
+            so it can be looked at and reverted. Backups have none.
         within: all that are not older.
     """
 
@@ -34,11 +36,12 @@ class Retain:
     days: int = 14
     weeks: int = 8
     months: int = 24
+    passes: int = 16
     within: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         whole("last", self.last, least=1)
-        for name in _PERIODS:
+        for name in (*_PERIODS, "passes"):
             whole(name, getattr(self, name), least=0)
         if instance("within", self.within, timedelta, "a timedelta") < timedelta(0):
             raise InvalidInputError(f"within={self.within}; it takes a timedelta of 0 or more")
@@ -58,6 +61,7 @@ def to_clean(
     *,
     now: datetime,
     pinned: Collection[int] = (),
+    passes: Collection[int] = (),
 ) -> list[int]:
     """The versions that go, ascending: what the budget does not keep.
 
@@ -68,6 +72,7 @@ def to_clean(
         retain: the budget.
         now: the present moment.
         pinned: versions that stay in any case.
+        passes: versions that consolidations made.
     """
     newest_first = sorted(versions, reverse=True)
     kept = {*pinned, *newest_first[: retain.last]}
@@ -79,4 +84,6 @@ def to_clean(
             if named not in first_of and len(first_of) < getattr(retain, name):
                 first_of[named] = version
         kept.update(first_of.values())
+    beyond = sorted({*passes} - kept, reverse=True)[: retain.passes]
+    kept.update(number for made in beyond for number in (made - 1, made))
     return sorted(versions.keys() - kept)

@@ -26,6 +26,10 @@ __all__ = ["Tender"]
 _LOG = logging.getLogger("lance_memory.upkeep")
 _LOCK = "lock"
 _NOTE = "note"
+_LOOK, _LOOKS = 0.1, 5
+"""Writers that are silent for so many seconds, so many times, rest: then what they left is merged.
+The program may end in between, and then nobody waits for more."""
+
 _BUSY = timedelta(seconds=1)
 """After another process was found at it, nobody looks again for so long."""
 
@@ -49,6 +53,9 @@ class Tender:
         self._left = 0  # fragments that the last compaction left
         self._told = ""
         self._thread: threading.Thread | None = None
+        self._busy = False  # with a run
+        self._hurried = False  # somebody waits, so no more writes are waited for
+        self._called = threading.Event()
         self._changing = threading.Lock()
 
     def after(self, change: ChangeSet, made: Snapshot) -> str:
@@ -88,7 +95,10 @@ class Tender:
         """Wait until what this process has started is done, seconds at most."""
         thread = self._thread
         if thread is not None:
+            self._hurried = True
+            self._called.set()
             thread.join(timeout)
+            self._hurried = False
 
     def done(self) -> None:
         """To be called after a whole `optimize`: nothing is due, and no failure stands."""
@@ -104,7 +114,7 @@ class Tender:
         return self._thread is not None and self._thread.is_alive()
 
     def _due(self, made: Snapshot, options: Upkeep) -> bool:
-        if self._is_running or self._clock() < self._not_before:
+        if self._busy or self._clock() < self._not_before:
             return False
         if not self._looked:
             self._look()
@@ -144,6 +154,7 @@ class Tender:
 
     def _start(self, options: Upkeep) -> None:
         with self._changing:
+            self._called.set()
             if self._is_running or not threading.main_thread().is_alive():
                 return
             # No daemon: the interpreter waits for it when it ends, and it ends with its step then.
@@ -153,28 +164,49 @@ class Tender:
             self._thread.start()
 
     def _work(self, options: Upkeep) -> None:
-        """What the thread does: a run, and another one where writers have made it due meanwhile."""
+        """What the thread does: a run, and another one while there is something to do."""
         again = True
         while again and threading.main_thread().is_alive():
             self._run(options)
             try:
-                newest = self._table.latest()
+                again = self._again(options)
             except LanceMemoryError:
                 return  # the next write meets it too, and tells of it
-            with self._changing:
-                waiting = self._clock() < self._not_before
-                again = not waiting and self._reached(newest, options)
+
+    def _again(self, options: Upkeep) -> bool:
+        """Whether to run again: writers have made it due meanwhile, or rest and left fragments."""
+        newest = self._table.latest()
+        with self._changing:
+            self._called.clear()
+            if self._clock() < max(self._not_before, self._state.again_at):
+                return False
+            if self._reached(newest, options):
+                return True
+        while threading.main_thread().is_alive():
+            before = newest.version
+            if not self._hurried and self._is_called():
+                return True
+            newest = self._table.latest()
+            if self._hurried or newest.version == before:
+                return len(newest.fragment_ids) > self._left + 1
+        return False
+
+    def _is_called(self) -> bool:
+        """Whether a write finds something due, or somebody waits, before writers seem to rest."""
+        looks = range(_LOOKS)
+        return any(threading.main_thread().is_alive() and self._called.wait(_LOOK) for _ in looks)
 
     def _run(self, options: Upkeep) -> None:
         """All steps, unless another process is at it."""
         with self._changing:
             state, whole, rows, size = self._state, False, self._rows, self._bytes
+            self._busy = True
         try:
             with upkeep.alone(self._table, wait=0):
                 state, whole = self._tended(state.succeeded(_LOCK), options)
                 state = self._done(state) if whole else state
         except ConflictError:
-            self._not_before = self._clock() + _BUSY
+            self._not_before, self._busy = self._clock() + _BUSY, False
             return
         except LanceMemoryError as error:
             state = self._failed(state, _LOCK, error)
@@ -230,5 +262,5 @@ class Tender:
         except StorageError as error:
             state, unwritten = self._failed(state, _NOTE, error), True
         with self._changing:
-            self._unwritten = unwritten
+            self._unwritten, self._busy = unwritten, False
             self._take(state)

@@ -13,6 +13,9 @@ from itertools import groupby
 
 __all__ = ["Fragment", "chosen", "tail"]
 
+_FRAGMENTS = 4
+"""Of one index segment, about as many are left at most: a search reads every fragment."""
+
 _DELETED = 0.1
 """A fragment that has lost more of its rows is written again."""
 
@@ -68,6 +71,6 @@ def chosen(fragments: Iterable[Fragment], *, most: int, spared: int | None) -> s
     runs = groupby((one for one in ordered if one.id != spared), key=lambda one: one.covered_by)
     for _, run in runs:
         mergeable = list(run)
-        count = tail([one.rows for one in mergeable], most=most)
+        count = tail([one.rows for one in mergeable], most=most, parts=_FRAGMENTS)
         found |= {one.id for one in mergeable[len(mergeable) - count :]}
     return found

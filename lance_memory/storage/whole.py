@@ -64,7 +64,8 @@ class Damage:
             if self.opened != self.version
             else f"version {self.version} is whole, but a tag or branch is torn"
         )
-        return f"{read}: {names} ({len(self.files)} files; a power cut leaves such)"
+        count = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
+        return f"{read}: {names} ({count}; a power cut leaves such)"
 
 
 def check(snapshot: Snapshot, home: str | None = None) -> list[str]:

@@ -134,6 +134,7 @@ def test_durable_writes_are_measured_against_others_and_a_bare_fsync():
     assert [*lines] == [
         "durability_single_add",
         "durability_concurrent_adds",
+        "durability_concurrent_adds_slow_disk",
         "durability_batched_add",
         "durability_look_at_opening",
     ]

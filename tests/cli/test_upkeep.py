@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
-from conftest import vector
 
 from lance_memory import MemoryStore
 
@@ -14,7 +14,11 @@ from lance_memory import MemoryStore
 def many(tmp_path):
     """A file of as many memories as make upkeep due."""
     file = tmp_path / "many.jsonl"
-    rows = ({"content": f"memory {i}", "embedding": vector(i)} for i in range(260))
+    noise = random.Random(0)
+    rows = (
+        {"content": f"memory {i}", "embedding": [noise.gauss(0, 1) for _ in range(384)]}
+        for i in range(260)
+    )
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file
 

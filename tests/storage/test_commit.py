@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 import lance
 import pytest
 
-from lance_memory import ConflictError, MemoryStore, NotFoundError, StorageError, StoreFormatError
+from lance_memory import (
+    ConflictError,
+    DamagedStoreWarning,
+    MemoryStore,
+    NotFoundError,
+    StorageError,
+    StoreFormatError,
+)
 from lance_memory.record.rows import changed
 from lance_memory.record.schema import StoreFormat
 from lance_memory.storage import Audit, ChangeSet, Table, absolute
@@ -244,12 +251,13 @@ def test_a_path_is_made_absolute_and_a_uri_stays(given, expected):
     assert absolute(given) == expected
 
 
-def test_an_unreadable_manifest_is_a_typed_error(store, tmp_path, reopen):
+def test_an_unreadable_manifest_takes_the_store_back_one_version(store, tmp_path, reopen):
     store.add("a")
     newest = max((tmp_path / "store").rglob("*.manifest"), key=lambda p: p.stat().st_mtime_ns)
     newest.write_bytes(b"garbage")
-    with pytest.raises((StorageError, NotFoundError)):
-        reopen(store.uri).list()
+    with pytest.warns(DamagedStoreWarning):
+        again = reopen(store.uri)
+    assert (again.version, again.list()) == (store.version - 1, [])
 
 
 def test_who_touched_very_many_scopes_is_not_listed_one_by_one(store):

@@ -20,6 +20,7 @@ retains = st.builds(
     days=COUNT,
     weeks=COUNT,
     months=COUNT,
+    passes=COUNT,
     within=st.timedeltas(timedelta(0), timedelta(days=3)),
 )
 ages = st.lists(st.timedeltas(timedelta(minutes=-90), timedelta(days=800)), max_size=60)
@@ -28,6 +29,11 @@ ages = st.lists(st.timedeltas(timedelta(minutes=-90), timedelta(days=800)), max_
 def numbered(given_ages):
     """Versions whose times fall in no order, as after a clock that went backward."""
     return {number: NOW - age for number, age in enumerate(given_ages, 1)}
+
+
+def made_by_passes(versions):
+    """Every third version was made by a consolidation."""
+    return {number for number in versions if number % 3 == 0}
 
 
 def kept(versions, retain, **options):
@@ -48,14 +54,16 @@ def test_what_stays_is_bounded(given_ages, retain):
     versions = numbered(given_ages)
     young = sum(NOW - at <= retain.within for at in versions.values())
     most = retain.last + retain.hours + retain.days + retain.weeks + retain.months
-    assert len(kept(versions, retain)) <= most + young
+    passes = made_by_passes(versions)
+    assert len(kept(versions, retain, passes=passes)) <= most + young + 2 * retain.passes
 
 
 @given(ages, retains, st.sets(st.integers(1, 60)))
 def test_cleaning_again_at_the_same_moment_removes_nothing(given_ages, retain, pinned):
     versions = numbered(given_ages)
-    rest = {v: versions[v] for v in kept(versions, retain, pinned=pinned)}
-    assert to_clean(rest, retain, now=NOW, pinned=pinned) == []
+    passes = made_by_passes(versions)
+    rest = {v: versions[v] for v in kept(versions, retain, pinned=pinned, passes=passes)}
+    assert to_clean(rest, retain, now=NOW, pinned=pinned, passes=passes & rest.keys()) == []
 
 
 @given(ages, retains)
@@ -70,6 +78,12 @@ def test_a_larger_budget_keeps_no_less(given_ages, retain):
         within=retain.within + timedelta(hours=1),
     )
     assert set(kept(versions, retain)) <= set(kept(versions, wider))
+
+
+def test_the_last_passes_stay_with_what_they_began_from():
+    versions = dict.fromkeys(range(1, 21), NOW - timedelta(hours=1))
+    retain = Retain(last=2, **NOTHING, passes=2)
+    assert kept(versions, retain, passes={3, 9, 15}) == [8, 9, 14, 15, 19, 20]
 
 
 def test_the_newest_of_each_day_stays():

@@ -99,8 +99,8 @@ def test_a_damaged_file_is_a_storage_error_that_leaves_older_versions_readable(
     data = set((tmp_path / "store").rglob("data/*.lance"))
     store.add("damaged")
     (fresh,) = set((tmp_path / "store").rglob("data/*.lance")) - data
-    fresh.write_bytes(b"garbage" * 100)
     again = reopen(store.uri)
+    fresh.write_bytes(b"garbage" * 100)
     with pytest.raises(StorageError):
         again.list()
     assert [m.content for m in again.at(sound).list()] == ["sound"]
@@ -170,8 +170,8 @@ def test_upkeep_of_a_damaged_store_never_removes_the_sound_versions(store, tmp_p
     data = set((tmp_path / "store").rglob("data/*.lance"))
     store.add("damaged")
     (fresh,) = set((tmp_path / "store").rglob("data/*.lance")) - data
-    fresh.write_bytes(b"garbage" * 100)
     again = reopen(store.uri)
+    fresh.write_bytes(b"garbage" * 100)
     with pytest.raises(StorageError):
         again.optimize(clean_older_than=timedelta(0))
     assert [m.content for m in again.at(sound).list()] == ["sound"]

@@ -19,6 +19,7 @@ from tending_child import EAGER
 
 import lance_memory
 from lance_memory import (
+    ConsolidateOptions,
     InvalidInputError,
     NotFoundError,
     Retain,
@@ -75,6 +76,21 @@ def answers(store):
 def told(store):
     """The log without what differs by tending."""
     return [(e.operation, e.reason, e.inserted, e.updated, e.deleted) for e in store.log()]
+
+
+def test_a_pass_is_reverted_long_after_other_versions_were_removed(tmp_path, reopen):
+    store = reopen(tmp_path / "eager", upkeep=EAGER)
+    for kettle in ("the blue kettle leaks", "The blue kettle leaks!", "the blue kettle leaks ..."):
+        store.add(kettle, user="ann")
+    options = ConsolidateOptions(min_similarity=-1.0)
+    made = store.consolidate(options, guard=None, user="ann")
+    assert made.write.updated == 3
+    for i in range(60):
+        store.add(f"pear {i}", user="ann")
+    store.optimize()
+    assert any(not entry.readable for entry in store.log())
+    store.revert(made.write.version)
+    assert store.count(user="ann") == 63
 
 
 @pytest.fixture
