@@ -238,6 +238,7 @@ class MemoryStore(Maintenance):
             ConflictError: an id is taken by another content.
             EmbeddingError: the embedder failed; nothing was stored.
         """
+        self._table.refuse_earlier_schema()  # before anything is read or embedded
         now = self._moment()
         addition = Addition(
             self._take_in(memories, now),

@@ -371,7 +371,7 @@ class Table:
         if damage is not None:
             raise StorageError(
                 f"{self.uri} is {damage}: it can be read, and nothing is written until `lmem "
-                "doctor --fix` has set aside what is torn"
+                "doctor --fix` has set aside what is torn, or built it anew"
             )
 
     def refuse_earlier_schema(self) -> None:
@@ -532,8 +532,7 @@ def _newest(
     at = _opener(uri, storage_options, branch, main)
     if "://" in uri:
         return at(None), None
-    found = Versions(_home(uri, branch), at).newest()
-    return found[0], found_torn(_table_uri(uri), *found)
+    return found_torn(_table_uri(uri), Versions(_home(uri, branch), at))
 
 
 def _opener(

@@ -54,7 +54,7 @@ _LOCK = "upkeep.lock"
 _PATIENCE = 60.0
 """Seconds that `optimize` waits for another process's step, which is bounded."""
 
-_PASS = "consolidate"
+_CONSOLIDATE = "consolidate"
 _STALE_HOLD = timedelta(days=1)
 _STALE_TRIAL = timedelta(days=7)
 """As the engine waits before it removes other files that no version refers to."""
@@ -396,7 +396,7 @@ def _removable(
     gone: set[int] = set()
     if retain is not None:
         surplus = to_clean(times, retain, now=now, pinned=pinned)
-        passes = [one.version for one in _entries(table, surplus) if one.operation == _PASS]
+        passes = [one.version for one in _entries(table, surplus) if one.operation == _CONSOLIDATE]
         gone.update(to_clean(times, retain, now=now, pinned=pinned, passes=passes))
     if older_than is not None:
         gone |= {number for number, at in times.items() if now - at >= older_than}

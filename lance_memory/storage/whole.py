@@ -47,24 +47,28 @@ _LOOKS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """The newest versions are torn, and the store is read at the last whole one.
+    """The newest versions are torn, and the store is read at the last whose rows are whole.
 
     `version` is the newest by name, `opened` the one that is read, `files` what is torn, as paths
-    from the store's directory on. The two are one where only tags or branches are torn.
+    from the store's directory on. The two are one where only tags or branches are torn, or
+    `indices` of a version whose rows are whole: those can be built again.
     """
 
     version: int
     opened: int
     files: tuple[str, ...]
+    indices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        names = ", ".join(self.files[:3]) + (", ..." if len(self.files) > 3 else "")
-        read = (
-            f"opened at version {self.opened}, because version {self.version} is torn"
-            if self.opened != self.version
-            else f"version {self.version} is whole, but a tag or branch is torn"
-        )
-        count = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
+        every = (*self.files, *self.indices)
+        names = ", ".join(every[:3]) + (", ..." if len(every) > 3 else "")
+        if self.opened != self.version:
+            read = f"opened at version {self.opened}, because version {self.version} is torn"
+        elif self.indices:
+            read = f"the rows of version {self.version} are whole, but indices of it are torn"
+        else:
+            read = f"version {self.version} is whole, but a tag or branch is torn"
+        count = f"{len(every)} file{'' if len(every) == 1 else 's'}"
         return f"{read}: {names} ({count}; a power cut leaves such)"
 
 
@@ -85,10 +89,14 @@ def check(snapshot: Snapshot, home: str | None = None) -> list[str]:
         StorageError: the version cannot be read, or a file may not be.
     """
     place = snapshot.dataset.uri if home is None else home
-    return [] if "://" in place else _torn(snapshot.dataset, Path(os.path.realpath(place)))
+    if "://" in place:
+        return []
+    home_of = Path(os.path.realpath(place))
+    dataset = snapshot.dataset
+    return sorted([*_torn_rows(dataset, home_of), *_torn_indices(dataset, home_of)])
 
 
-def _torn(dataset: lance.LanceDataset, home: Path) -> list[str]:
+def _torn_rows(dataset: lance.LanceDataset, home: Path) -> list[str]:
     with translated(f"look at the files of version {dataset.version}"):
         found = [
             path
@@ -99,6 +107,12 @@ def _torn(dataset: lance.LanceDataset, home: Path) -> list[str]:
                 else _deletions_whole(dataset, path, fragment)
             )
         ]
+    return sorted({os.fspath(path) for path in found})
+
+
+def _torn_indices(dataset: lance.LanceDataset, home: Path) -> list[str]:
+    found: list[Path] = []
+    with translated(f"look at the indices of version {dataset.version}"):
         for folder, size in segments(dataset, home):
             parts = sorted(folder.glob("*"))
             bad = [part for part in parts if not _ends(part, _END)]
@@ -149,7 +163,8 @@ class _NoneWholeError(StorageError):
 class Versions:
     """The versions of one branch on a local disk, found by the names of their files.
 
-    The engine opens none where the newest is torn; by its number it opens any other.
+    The engine opens none where the newest is torn; by its number it opens any other. A version is
+    whole if its rows are: going back for the sake of an index would give up writes that are there.
     """
 
     def __init__(self, home: str, at: Callable[[int | None], lance.LanceDataset]) -> None:
@@ -194,7 +209,7 @@ class Versions:
         torn: list[str] = []
         for number in numbers:
             dataset = self._opened(number)
-            bad = [manifest_name(number)] if dataset is None else _torn(dataset, self.home)
+            bad = [manifest_name(number)] if dataset is None else _torn_rows(dataset, self.home)
             if not bad:
                 return dataset, torn
             torn += [os.fspath(self.home / name) for name in bad]
@@ -232,23 +247,29 @@ def damage(table: Table) -> Damage | None:
     """
     if table.is_remote:
         return None
-    return found_torn(table.root, *table.by_name().newest())
+    return found_torn(table.root, table.by_name())[1]
 
 
-def found_torn(
-    root: str, dataset: lance.LanceDataset, newest: int, torn: list[str]
-) -> Damage | None:
-    """The same, of the table at `root`, from what `Versions.newest` has found."""
+def found_torn(root: str, versions: Versions) -> tuple[lance.LanceDataset, Damage | None]:
+    """The version of the table at `root` that is to be read, and what is torn."""
+    dataset, newest, torn = versions.newest()
     files = [*torn, *_torn_refs(root)]
-    if not files:
-        return None
+    broken = _torn_indices(dataset, versions.home)
+    if not (files or broken):
+        return dataset, None
     store = os.path.realpath(Path(root).parent)
-    names = [os.path.relpath(file, store) for file in files]
-    # Files of another store that this one shares keep their whole paths.
-    told = [
-        file if name.startswith("..") else name for name, file in zip(names, files, strict=True)
-    ]
-    return Damage(version=newest, opened=int(dataset.version), files=tuple(told))
+    return dataset, Damage(
+        version=newest,
+        opened=int(dataset.version),
+        files=tuple(_within(store, file) for file in files),
+        indices=tuple(_within(store, file) for file in broken),
+    )
+
+
+def _within(store: str, file: str) -> str:
+    """The path from the store's directory on; of another store's file, which it shares, whole."""
+    name = os.path.relpath(file, store)
+    return file if name.startswith("..") else name
 
 
 def torn_refs(table: Table) -> list[str]:
@@ -301,7 +322,8 @@ def set_aside(table: Table) -> list[str]:
     more: no write that was acknowledged with `durability="power"` is among it.
 
     Returns:
-        What was moved, as paths from the store's directory on; empty where nothing is torn.
+        What was moved, as paths from the store's directory on; empty where nothing is torn, or
+        only indices are: those are to be built anew.
 
     Raises:
         StorageError: a file cannot be moved, or no version is whole.

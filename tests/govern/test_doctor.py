@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_memory import HealthFinding, NotFoundError, ScopeError, Severity
+from lance_memory import HealthFinding, NotFoundError, ScopeError, Severity, StorageError
 from lance_memory.govern.doctor import CHECKS
 from lance_memory.govern.doctor.of_files import NOBODYS
 from lance_memory.record.rows import patched, repeated
 from lance_memory.storage import Audit, ChangeSet
+from lance_memory.storage.described import described
 from lance_memory.storage.engine import lance
 
 
@@ -253,6 +255,30 @@ def test_a_torn_newest_version_is_set_aside(store, reopen):
     assert ([one.code for one in fixed.fixed], trouble(fixed)) == (["torn"], {})
     again.add("goes on")
     assert again.version == last + 1
+
+
+@pytest.mark.parametrize("what", ["id_idx", "content_idx", "embedding_idx"])
+def test_a_torn_index_costs_no_row_and_is_built_anew(what, store, reopen):
+    store.add_many([f"pear {number}" for number in range(300)])
+    store.optimize(index="ivf_flat", vector_index_from=100)
+    last = store.add("acknowledged after the index was built").version
+    rows = store.to_arrow()
+    named = described(store._table.latest().dataset)
+    folder = Path(store._table.home, "_indices", named[what].segments[0].uuid)
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:20])
+    with pytest.warns(UserWarning, match=f"rows of version {last} are whole, but indices"):
+        again = reopen(store.uri, clock=now, upkeep=None)
+    assert again.to_arrow() == rows
+    assert again.version == last
+    with pytest.raises(StorageError, match="lmem doctor --fix"):
+        again.add("not yet")
+    assert "torn" in trouble(again.doctor())
+    fixed = again.doctor(fix=True)
+    assert ("torn" in [one.code for one in fixed.fixed], trouble(fixed)) == (True, {})
+    again.add("goes on")
+    assert again.search("acknowledged", mode="text").hits[0].memory.content.startswith("ack")
+    assert again.search("pear 7", mode="vector", k=1).hits
 
 
 def test_a_forgetting_that_was_interrupted_is_found(store, tmp_path):

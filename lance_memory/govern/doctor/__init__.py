@@ -111,8 +111,16 @@ def _health(patient: Patient, fixed: tuple[Treated, ...] = ()) -> Health:
         checked=tuple(check.__name__ for check in CHECKS),
         findings=tuple(findings),
         fixed=fixed,
-        versions=of_files.weigh(patient.inventory),
+        versions=_weighed(patient),
     )
+
+
+def _weighed(patient: Patient) -> tuple[VersionBytes, ...]:
+    """Nothing while a torn tag or branch, of which a finding tells, hides what there is."""
+    try:
+        return of_files.weigh(patient.inventory)
+    except LanceMemoryError:
+        return ()
 
 
 def _made(check: Check, patient: Patient) -> list[HealthFinding]:

@@ -32,17 +32,17 @@ def torn(patient: Patient) -> Iterator[HealthFinding]:
     found = whole.damage(patient.table)
     if found is None:
         return
-    rows = any(_INDEX not in file for file in found.files)
     lost = "what only the torn versions had is lost; it was not acknowledged as durable"
-    kept = "the rows are whole, only indices are not: restore these files from a backup"
+    kept = "no row is lost: the indices are built anew"
+    every = (*found.files, *found.indices)
     yield HealthFinding(
         code="torn",
         severity=Severity.ERROR,
         message=str(found),
-        count=len(found.files),
-        sample=found.files[:SHOWN],
-        fixable=rows,  # rows that can still be read are not set aside for the sake of an index
-        advice=lost if rows else kept,
+        count=len(every),
+        sample=every[:SHOWN],
+        fixable=True,
+        advice=lost if found.opened != found.version else kept if found.indices else "",
     )
 
 

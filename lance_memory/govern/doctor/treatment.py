@@ -23,11 +23,12 @@ Treatment = Callable[[Patient], Treated]
 
 def _set_aside(patient: Patient) -> Treated:
     moved = whole.set_aside(patient.table)
-    return Treated(
-        code="torn",
-        message=f"moved aside {len(moved)} torn manifests and refs: {', '.join(moved)}",
-        count=len(moved),
-    )
+    message = f"moved aside {len(moved)} torn manifests and refs: {', '.join(moved)}"
+    left = whole.damage(patient.table)
+    if left is not None and left.indices:
+        rebuilt = _rebuild(patient).message
+        message = f"{message}; {rebuilt}" if moved else rebuilt
+    return Treated(code="torn", message=message, count=max(1, len(moved)))
 
 
 def _rebuild(patient: Patient) -> Treated:
