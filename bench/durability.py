@@ -28,8 +28,9 @@ from bench.measure import emit, interleaved, seconds
 from bench.overhead import batch, constant_embedder
 from lance_memory import MemoryStore
 from lance_memory.record.times import utc_now
-from lance_memory.storage import Table, whole
-from lance_memory.storage.durable import Sync, to_disk
+from lance_memory.storage import Table
+from lance_memory.storage.disk import whole
+from lance_memory.storage.disk.durable import Sync, to_disk
 
 _BLOCK = bytes(4_096)
 

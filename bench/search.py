@@ -29,7 +29,7 @@ from bench.corpus import DIMENSION, SUBTOPICS, Corpus, asked, corpus, questions
 from bench.measure import SEED, compared, emit, interleaved, seconds
 from lance_memory import FunctionEmbedder, MemoryStore
 from lance_memory.embed import MiniLM
-from lance_memory.storage.depth import depth
+from lance_memory.storage.ranking.depth import depth
 
 K = 10
 CANDIDATES = 100

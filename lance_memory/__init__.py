@@ -66,7 +66,7 @@ from lance_memory.errors import (
     TransformError,
 )
 from lance_memory.govern.doctor import Health, HealthFinding, Severity, Treated, VersionBytes
-from lance_memory.govern.forgotten import ForgetPlan, ForgetProof, ForgetResult, Unfinished
+from lance_memory.govern.forget.results import ForgetPlan, ForgetProof, ForgetResult, Unfinished
 from lance_memory.index.build import IndexKind, IndexProgress, IndexReport
 from lance_memory.index.health import IndexInfo, IndexRecall
 from lance_memory.migrate import (

@@ -12,9 +12,9 @@ from typing import Any, Literal, Unpack, overload
 from lance_memory.embed import Embedder, as_embedder
 from lance_memory.embed.missing import MissingEmbedder
 from lance_memory.errors import ConflictError, InvalidInputError, StorageError
-from lance_memory.govern import forget as forgetting
 from lance_memory.govern.doctor import Health, examine, treat
-from lance_memory.govern.forgotten import ForgetPlan, ForgetResult, Unfinished
+from lance_memory.govern.forget import run as forgetting
+from lance_memory.govern.forget.results import ForgetPlan, ForgetResult, Unfinished
 from lance_memory.index.build import (
     IndexKind,
     IndexProgress,
@@ -34,14 +34,9 @@ from lance_memory.migrate import (
 from lance_memory.move import BackupResult, back_up
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.values import text_value
-from lance_memory.storage import (
-    Retain,
-    UpkeepPlan,
-    UpkeepResult,
-    UpkeepStatus,
-    upkeep,
-)
-from lance_memory.storage.vector_facts import has_vector_index
+from lance_memory.storage import Retain, UpkeepPlan, UpkeepResult, UpkeepStatus
+from lance_memory.storage.upkeep import steps as upkeep
+from lance_memory.storage.vector.facts import has_vector_index
 from lance_memory.view import embedded_by
 from lance_memory.writing import Refs, Writing
 

@@ -20,14 +20,14 @@ from lance_memory.index.trainer import Trainer, pick
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import Table
-from lance_memory.storage.vector_index import (
+from lance_memory.storage.vector.index import (
     CodedRows,
     Segment,
     build_by_engine,
     build_from_codes,
     install,
 )
-from lance_memory.storage.vectors import count_vectors, vectors
+from lance_memory.storage.vector.rows import count_vectors, vectors
 
 __all__ = ["IndexKind", "IndexProgress", "IndexReport", "build_index", "known_kind"]
 

@@ -8,10 +8,10 @@ from lance_memory.index.proof import prove
 from lance_memory.storage.described import VECTOR_INDEX
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import Table
-from lance_memory.storage.vector_facts import has_vector_index
-from lance_memory.storage.vector_former import former_index
-from lance_memory.storage.vector_index import install
-from lance_memory.storage.vectors import count_vectors
+from lance_memory.storage.vector.facts import has_vector_index
+from lance_memory.storage.vector.former import former_index
+from lance_memory.storage.vector.index import install
+from lance_memory.storage.vector.rows import count_vectors
 
 __all__ = ["FROM_ROWS", "ensure_index", "wanted_index"]
 

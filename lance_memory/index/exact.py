@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from lance_memory.index.device import cuda_in_use
 from lance_memory.index.topk import TopK
-from lance_memory.storage.depth import EXACT_ROWS
-from lance_memory.storage.nearest import answer
+from lance_memory.storage.ranking.depth import EXACT_ROWS
+from lance_memory.storage.ranking.nearest import answer
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.vector_facts import has_vector_index
-from lance_memory.storage.vectors import vectors as blocks
+from lance_memory.storage.vector.facts import has_vector_index
+from lance_memory.storage.vector.rows import vectors as blocks
 
 __all__ = ["nearest_many", "one_pass_pays"]
 

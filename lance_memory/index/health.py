@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from lance_memory.index.sample import drawn
 from lance_memory.index.topk import TopK
 from lance_memory.record.arguments import whole
-from lance_memory.storage.nearest import by_index
+from lance_memory.storage.ranking.nearest import by_index
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.vector_facts import IndexFacts, describe, has_vector_index
-from lance_memory.storage.vectors import count_vectors, vectors
+from lance_memory.storage.vector.facts import IndexFacts, describe, has_vector_index
+from lance_memory.storage.vector.rows import count_vectors, vectors
 
 __all__ = ["IndexInfo", "IndexRecall", "inspect", "measure_recall", "proposal"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lance_memory.index.encode import Codes, encode
 from lance_memory.index.model import IvfPqModel, IvfPqSpec
-from lance_memory.storage.vector_training import train_ivf_pq
+from lance_memory.storage.vector.training import train_ivf_pq
 
 __all__ = ["LanceTrainer"]
 

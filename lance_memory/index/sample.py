@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.vectors import count_vectors, vectors
+from lance_memory.storage.vector.rows import count_vectors, vectors
 
 __all__ = ["drawn"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lance_memory.storage.wording import without_particle
+from lance_memory.storage.ranking.wording import without_particle
 
 __all__ = ["Mentions", "Names"]
 

@@ -1,23 +1,23 @@
 """The engine room: the only one that imports lance."""
 
-from lance_memory.storage import history, indices, undo, upkeep
+from lance_memory.storage import history, indices, undo
 from lance_memory.storage.change import Audit, ChangeSet, Plan
-from lance_memory.storage.columns import RankingColumns
-from lance_memory.storage.durable import Durability
+from lance_memory.storage.disk.durable import Durability
+from lance_memory.storage.disk.whole import Damage
 from lance_memory.storage.history import Branch, Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
 from lance_memory.storage.place import Place
-from lance_memory.storage.reformat import say, switch_vectors
+from lance_memory.storage.ranking.columns import RankingColumns
 from lance_memory.storage.refs import row_named, rows_named
-from lance_memory.storage.retain import Retain
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.staged import StagedVectors
 from lance_memory.storage.table import Table, absolute
-from lance_memory.storage.tender import Tender
-from lance_memory.storage.upkeep import UpkeepPlan, UpkeepResult
-from lance_memory.storage.upkeep_options import Upkeep, UpkeepMode
-from lance_memory.storage.upkeep_state import UpkeepFailure, UpkeepStatus
-from lance_memory.storage.whole import Damage
+from lance_memory.storage.upkeep.options import Upkeep, UpkeepMode
+from lance_memory.storage.upkeep.retain import Retain
+from lance_memory.storage.upkeep.state import UpkeepFailure, UpkeepStatus
+from lance_memory.storage.upkeep.steps import UpkeepPlan, UpkeepResult
+from lance_memory.storage.upkeep.tender import Tender
+from lance_memory.storage.vector.staged import StagedVectors
+from lance_memory.storage.vector.switch import say, switch_vectors
 
 __all__ = [
     "Audit",
@@ -50,5 +50,4 @@ __all__ = [
     "say",
     "switch_vectors",
     "undo",
-    "upkeep",
 ]

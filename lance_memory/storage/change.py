@@ -20,16 +20,16 @@ from lance_memory.errors import ConflictError
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import Fingerprint
-from lance_memory.storage.cut import refuse_cut
 from lance_memory.storage.described import covered, described
+from lance_memory.storage.disk.cut import refuse_cut
+from lance_memory.storage.disk.leftovers import remove
 from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
-from lance_memory.storage.leftovers import remove
 from lance_memory.storage.snapshot import Located, Snapshot
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceOperation
 
-    from lance_memory.storage.durable import Settling
+    from lance_memory.storage.disk.durable import Settling
 
 __all__ = ["Audit", "ChangeSet", "Seen", "commit"]
 

@@ -22,11 +22,11 @@ from lance_memory.errors import (
 from lance_memory.files import make_private
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import FINGERPRINT
-from lance_memory.storage import whole
-from lance_memory.storage.audit import AuditLog
+from lance_memory.storage.disk import whole
 from lance_memory.storage.engine import MissingFileError, UnexplainedError, translated
-from lance_memory.storage.logged import LogEntry
-from lance_memory.storage.readable import manifest_name
+from lance_memory.storage.files.readable import manifest_name
+from lance_memory.storage.log.audit import AuditLog
+from lance_memory.storage.log.entry import LogEntry
 from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import TABLE_NAME, Table, refuse_other_things

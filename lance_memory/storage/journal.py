@@ -19,7 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import ConflictError, NotFoundError
-from lance_memory.storage.durable import OnDisk
+from lance_memory.storage.disk.durable import OnDisk
+from lance_memory.storage.disk.whole import mended
 from lance_memory.storage.engine import (
     CommitConflictError,
     MissingFileError,
@@ -27,7 +28,6 @@ from lance_memory.storage.engine import (
     translated,
 )
 from lance_memory.storage.lock import held
-from lance_memory.storage.whole import mended
 
 __all__ = ["Choose", "Journal"]
 

@@ -19,13 +19,13 @@ from lance_memory.errors import StorageError
 from lance_memory.record.filters import is_one_of
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, Fingerprint
 from lance_memory.record.schema import StoreFormat, read_format
-from lance_memory.storage.columns import RankingColumns
 from lance_memory.storage.described import TEXT_INDEX, VECTOR_INDEX, covered, described
 from lance_memory.storage.engine import UnexplainedError, lance, translated
-from lance_memory.storage.kept import Files, Kept
-from lance_memory.storage.nearest import nearest
-from lance_memory.storage.readable import damaged_in, manifest_name
-from lance_memory.storage.wording import (
+from lance_memory.storage.files.readable import damaged_in, manifest_name
+from lance_memory.storage.ranking.columns import RankingColumns
+from lance_memory.storage.ranking.kept import Files, Kept
+from lance_memory.storage.ranking.nearest import nearest
+from lance_memory.storage.ranking.wording import (
     korean_forms,
     korean_stems,
     korean_words,

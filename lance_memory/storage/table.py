@@ -31,7 +31,8 @@ from lance_memory.files import make_private
 from lance_memory.record.schema import SCHEMA_VERSION, StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit, tried
-from lance_memory.storage.durable import Durability, OnDisk, Settling, Sync, to_disk
+from lance_memory.storage.disk.durable import Durability, OnDisk, Settling, Sync, to_disk
+from lance_memory.storage.disk.whole import Damage, Versions, found_torn
 from lance_memory.storage.engine import (
     CommitConflictError,
     MissingFileError,
@@ -39,11 +40,10 @@ from lance_memory.storage.engine import (
     lance,
     translated,
 )
+from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.lock import held
-from lance_memory.storage.readable import manifest_name
 from lance_memory.storage.rewritten import branch_of
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.whole import Damage, Versions, found_torn
 
 __all__ = ["TABLE_NAME", "Table", "absolute", "refuse_other_things"]
 

@@ -282,7 +282,7 @@ def test_a_torn_index_costs_no_row_and_is_built_anew(what, store, reopen):
 
 
 def test_a_forgetting_that_was_interrupted_is_found(store, tmp_path):
-    from lance_memory.govern.forget_marker import Marker, place_of_store
+    from lance_memory.govern.forget.marker import Marker, place_of_store
 
     mark = Marker(
         op_id="0",

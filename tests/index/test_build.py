@@ -13,9 +13,9 @@ from lance_memory import ConflictError, InvalidInputError, MemoryStore, ScopeErr
 from lance_memory.index import IvfPqSpec, pick
 from lance_memory.index.encode import encode
 from lance_memory.index.proof import prove
-from lance_memory.storage.vector_facts import describe, row_ids_of, segments_of
-from lance_memory.storage.vector_index import build_from_codes, install
-from lance_memory.storage.vectors import vectors
+from lance_memory.storage.vector.facts import describe, row_ids_of, segments_of
+from lance_memory.storage.vector.index import build_from_codes, install
+from lance_memory.storage.vector.rows import vectors
 
 KINDS = ["ivf_pq", "ivf_rq", "ivf_flat", "ivf_sq", "ivf_hnsw_sq"]
 

@@ -12,7 +12,7 @@ from index_kit import clustered, identifier, items
 
 from lance_memory import InvalidInputError
 from lance_memory.index.ensure import ensure_index
-from lance_memory.storage.vector_facts import segments_of
+from lance_memory.storage.vector.facts import segments_of
 
 NAME = ["embedding_idx"]
 

@@ -15,7 +15,7 @@ from lance_memory import InvalidInputError
 from lance_memory.index.device import cuda_in_use, driver_devices
 from lance_memory.index.health import proposal
 from lance_memory.index.sample import drawn
-from lance_memory.storage.vector_facts import IndexFacts
+from lance_memory.storage.vector.facts import IndexFacts
 
 GOOD = IndexFacts(
     kind="IVF_PQ",

@@ -20,7 +20,7 @@ from lance_memory import (
     StoreFormatError,
 )
 from lance_memory.storage import Table
-from lance_memory.storage.vector_index import build_by_engine, install
+from lance_memory.storage.vector.index import build_by_engine, install
 
 RED = "the red kettle was broken, and then lost"
 

@@ -14,7 +14,7 @@ import lance
 import numpy as np
 
 from lance_memory import FunctionEmbedder, MemoryStore
-from lance_memory.move.backup_set import Target
+from lance_memory.move.backup.target import Target
 
 
 def vectors(texts):

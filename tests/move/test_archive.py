@@ -25,7 +25,7 @@ from lance_memory import (
     StorageError,
     StoreFormatError,
 )
-from lance_memory.move import archive
+from lance_memory.move.archive import export as archive
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

@@ -20,7 +20,7 @@ from lance_memory import (
     StorageError,
     StoreFormatError,
 )
-from lance_memory.move.backup_set import Target
+from lance_memory.move.backup.target import Target
 
 ONE = Retain(last=1, hours=0, days=0, weeks=0, months=0)
 

@@ -15,8 +15,8 @@ import pytest
 from proof_kit import Clock, child_environment, contents, open_store
 
 from lance_memory import StorageError
-from lance_memory.storage.inventory import take_stock
-from lance_memory.storage.readable import unreadable
+from lance_memory.storage.files.inventory import take_stock
+from lance_memory.storage.files.readable import unreadable
 from lance_memory.testing import check
 
 CHILD = str(Path(__file__).with_name("damage_child.py"))

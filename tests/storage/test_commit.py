@@ -176,7 +176,7 @@ def test_upkeep_that_is_overtaken_says_so_or_wins_and_loses_nothing(store, reope
     for i in range(4):
         store.add(f"m{i}")
     other = reopen(store.uri)
-    from lance_memory.storage import upkeep
+    from lance_memory.storage.upkeep import steps as upkeep
 
     compact = upkeep._compact
 
@@ -193,7 +193,7 @@ def test_upkeep_that_is_overtaken_says_so_or_wins_and_loses_nothing(store, reope
 def test_upkeep_reports_a_lost_race_as_a_conflict(store, monkeypatch):
     from lance.commit import CommitConflictError
 
-    from lance_memory.storage import upkeep
+    from lance_memory.storage.upkeep import steps as upkeep
 
     store.add("a")
 

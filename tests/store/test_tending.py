@@ -29,8 +29,9 @@ from lance_memory import (
     UpkeepPlan,
     UpkeepStatus,
 )
-from lance_memory.storage import history, upkeep
-from lance_memory.storage.upkeep_state import State
+from lance_memory.storage import history
+from lance_memory.storage.upkeep import steps as upkeep
+from lance_memory.storage.upkeep.state import State
 
 CHILD = Path(tending_child.__file__)
 

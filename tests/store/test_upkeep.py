@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lance_memory import InvalidInputError, NotFoundError, StorageError, UpkeepResult
-from lance_memory.storage import upkeep
+from lance_memory.storage.upkeep import steps as upkeep
 
 
 def answers(store):

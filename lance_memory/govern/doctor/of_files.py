@@ -10,12 +10,12 @@ from pathlib import Path
 
 from lance_memory.govern.doctor.health import HealthFinding, Severity, VersionBytes
 from lance_memory.govern.doctor.patient import SHOWN, Patient, finding
-from lance_memory.storage import whole
-from lance_memory.storage.inventory import Inventory, VersionOf, manifest_of
-from lance_memory.storage.lines import StoredFile
+from lance_memory.storage.disk import whole
+from lance_memory.storage.files.inventory import Inventory, VersionOf, manifest_of
+from lance_memory.storage.files.lines import StoredFile
+from lance_memory.storage.files.readable import OTHER_CONTENTS, unreadable
+from lance_memory.storage.files.side_tables import side_tables
 from lance_memory.storage.place import Place
-from lance_memory.storage.readable import OTHER_CONTENTS, unreadable
-from lance_memory.storage.side_tables import side_tables
 
 __all__ = ["NOBODYS", "damaged", "modes", "old_orphans", "orphans", "sizes", "torn", "weigh"]
 

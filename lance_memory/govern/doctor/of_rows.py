@@ -12,7 +12,7 @@ from lance_memory.govern.doctor.patient import Patient, finding
 from lance_memory.record import soundness
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.record.schema import read_format
-from lance_memory.storage.vectors import vectors
+from lance_memory.storage.vector.rows import vectors
 
 __all__ = ["circles", "contents", "doubles", "embeddings", "lifecycle", "model", "references"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lance_memory.govern import forget_marker
 from lance_memory.govern.doctor.health import HealthFinding, Severity
 from lance_memory.govern.doctor.patient import Patient, finding
+from lance_memory.govern.forget import marker as forget_marker
 from lance_memory.record.schema import SCHEMA_VERSION, read_format
 from lance_memory.storage import history
-from lance_memory.storage.beside import look_beside
+from lance_memory.storage.files.beside import look_beside
 from lance_memory.storage.place import Place
-from lance_memory.storage.staged import STAGED
-from lance_memory.storage.upkeep_state import read_state
+from lance_memory.storage.upkeep.state import read_state
+from lance_memory.storage.vector.staged import STAGED
 
 __all__ = ["forgetting", "held", "journals", "schema", "tended"]
 

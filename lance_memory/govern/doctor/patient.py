@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_memory.govern.doctor.health import HealthFinding, Severity
 from lance_memory.record import soundness
 from lance_memory.storage import Snapshot, Table
-from lance_memory.storage.inventory import Inventory, VersionOf, take_stock
+from lance_memory.storage.files.inventory import Inventory, VersionOf, take_stock
 
 __all__ = ["SHOWN", "Patient", "finding"]
 

@@ -11,10 +11,11 @@ from lance_memory.govern.doctor.of_files import old_orphans
 from lance_memory.govern.doctor.patient import Patient
 from lance_memory.index.build import build_index
 from lance_memory.index.ensure import ensure_index
-from lance_memory.storage import upkeep, whole
+from lance_memory.storage.disk import whole
+from lance_memory.storage.erase.indices import drop_vector_index, renew
 from lance_memory.storage.place import Place
-from lance_memory.storage.renewed import drop_vector_index, renew
-from lance_memory.storage.vector_facts import has_vector_index
+from lance_memory.storage.upkeep import steps as upkeep
+from lance_memory.storage.vector.facts import has_vector_index
 
 __all__ = ["TREATMENTS", "Treatment"]
 

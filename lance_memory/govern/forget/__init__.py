@@ -1,0 +1,1 @@
+"""Forgetting: what is to go, where it lies, its going, and the proof."""

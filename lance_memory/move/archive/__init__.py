@@ -1,0 +1,1 @@
+"""Archives: a whole store as checked files, and back."""

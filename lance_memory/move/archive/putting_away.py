@@ -1,0 +1,162 @@
+"""Old memories as a file, so that they can be retired: first the file, which is read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lance_memory.errors import InvalidInputError, LanceMemoryError, StorageError
+from lance_memory.move.archive.export import (
+    ArchiveSource,
+    export_archive,
+    kept_readable,
+    stored_batches,
+)
+from lance_memory.move.archive.files import Archive
+from lance_memory.move.private import Checked, beside, saving, settle
+from lance_memory.record.identity import content_hashes
+from lance_memory.record.rows import FINGERPRINT, Fingerprint
+from lance_memory.record.times import parse_instant
+
+__all__ = ["ArchiveResult", "put_away"]
+
+_TOLD = ("id", *FINGERPRINT, "content")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveResult:
+    """Memories that were written to a file and retired.
+
+    Attributes:
+        uri: the store.
+        version: that was made; the one that was found, in a dry run or where nothing was retired.
+        path: the file or directory.
+        memories: how many are in it, or would be.
+        retired: how many were hidden by this version; 0 in a dry run.
+        upkeep: why the last upkeep of the store failed; "" where it did not.
+    """
+
+    uri: str
+    version: int
+    path: str
+    memories: int
+    retired: int = 0
+    upkeep: str = ""
+
+
+def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
+    """Write the memories to `path`, read them back, and say which content of which they are.
+
+    Where the same memories are at `path` already, as after a kill, they are only read back.
+
+    Raises:
+        InvalidInputError: something else is at `path`.
+        StorageError: it cannot be written, or does not read back as what was written.
+    """
+    wanted = _chosen(source)
+    if not wanted:  # nothing to put away is no reason for a file
+        return {}
+    if path.exists():
+        if _same(path, wanted):
+            return wanted
+        raise InvalidInputError(
+            f"something else is at {path}; nothing was written: name another place"
+        )
+    write = _WRITERS.get(path.suffix)
+    if write is None:
+        export_archive(source, path, dry_run=False)
+    else:
+        held = kept_readable(source.table, source.snapshot.version)
+        with saving(f"write {path}"), beside(path) as folder, held:
+            file = Checked(folder / "whole")
+            write(source, file)
+            file.close()
+            settle(folder / "whole", path)
+    if not _same(path, wanted):
+        raise StorageError(
+            f"{path} does not read back as what was written to it; nothing was retired: check the "
+            "disk, and remove the file"
+        )
+    return wanted
+
+
+def _chosen(source: ArchiveSource) -> dict[str, Fingerprint]:
+    rows = source.snapshot.scan(source.predicate, columns=["id", *FINGERPRINT])
+    return {row["id"]: _fingerprint(row) for row in rows.to_pylist()}
+
+
+def _lines(source: ArchiveSource, file: Checked) -> None:
+    for batch in stored_batches(source):
+        for row in batch.to_pylist():
+            row["metadata"] = json.loads(row["metadata"] or "{}")
+            file.write((json.dumps(row, ensure_ascii=False, default=_iso) + "\n").encode())
+
+
+def _columns(source: ArchiveSource, file: Checked) -> None:
+    import pyarrow.parquet as pq  # most processes never need it
+
+    batches = stored_batches(source)
+    first = next(batches)
+    with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+_WRITERS = {".jsonl": _lines, ".parquet": _columns}
+
+
+def _same(path: Path, wanted: dict[str, Fingerprint]) -> bool:
+    """Whether these memories, whole, and no others are at `path`."""
+    found: dict[str, Fingerprint] = {}
+    count = 0
+    try:
+        for rows in _read_back(path):
+            texts = [row["content"] for row in rows]
+            if content_hashes(texts) != [row["content_hash"] for row in rows]:
+                return False
+            found.update((row["id"], _fingerprint(row)) for row in rows)
+            count += len(rows)
+    except (LanceMemoryError, OSError, pa.ArrowException, ValueError, KeyError, TypeError):
+        return False
+    return found == wanted and count == len(wanted)
+
+
+def _read_back(path: Path) -> Iterator[list[dict[str, Any]]]:
+    import pyarrow.parquet as pq  # most processes never need it
+
+    if path.suffix == ".jsonl":
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                row = json.loads(line)
+                yield [{**row, "updated_at": parse_instant(row["updated_at"], "updated_at")}]
+    elif path.suffix == ".parquet":
+        with pq.ParquetFile(path) as parquet:
+            for batch in parquet.iter_batches(columns=list(_TOLD)):
+                yield batch.to_pylist()
+    else:
+        yield from _of_archive(Archive(path))
+
+
+def _of_archive(archive: Archive) -> Iterator[list[dict[str, Any]]]:
+    import pyarrow.parquet as pq  # most processes never need it
+
+    for file in archive.manifest.files:
+        archive.check(file)
+        with archive.reading(file.name) as stream, pq.ParquetFile(stream) as parquet:
+            for batch in parquet.iter_batches(columns=list(_TOLD)):
+                yield batch.to_pylist()
+
+
+def _fingerprint(row: dict[str, Any]) -> Fingerprint:
+    return row["revision"], row["updated_at"], row["content_hash"]
+
+
+def _iso(value: datetime) -> str:
+    return value.isoformat()

@@ -1,0 +1,1 @@
+"""Backups: the files of a store, each once, and the way back."""

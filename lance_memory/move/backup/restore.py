@@ -1,0 +1,198 @@
+"""restore: a backup becomes a store again, checked before it appears."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from lance_memory.errors import LanceMemoryError, StorageError
+from lance_memory.move.archive.files import refuse_present
+from lance_memory.move.backup.make import surplus, verified
+from lance_memory.move.backup.target import Backup, BackupFiles, DamagedFile, Target
+from lance_memory.move.private import (
+    beside,
+    copied,
+    local_place,
+    make_private,
+    new_file,
+    saving,
+    settle,
+)
+from lance_memory.record.times import utc
+from lance_memory.storage import Retain, Table
+from lance_memory.storage.disk.manifest import rebased
+from lance_memory.storage.files.inventory import manifest_of
+from lance_memory.storage.history import all_branches, all_tags, versions
+from lance_memory.storage.table import TABLE_NAME
+
+__all__ = ["BackupSet", "RestoreResult"]
+
+_REFS = f"{TABLE_NAME}/_refs/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult:
+    """A store that was made of a backup: where it is, and what it was made of."""
+
+    uri: str
+    backup: Backup
+
+
+class BackupSet:
+    """The backups in a directory that `MemoryStore.backup` has made; none needs its store."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._target = Target(local_place(path, "a backup"))
+
+    def backups(self) -> list[Backup]:
+        """The backups, newest first.
+
+        Raises:
+            NotFoundError: no backups are kept there.
+            StorageError: a manifest is damaged; names it.
+        """
+        return [made.backup for made in reversed(self._target.all())]
+
+    def verify(self) -> list[DamagedFile]:
+        """Read every file of every backup again, and say which are not what they were.
+
+        Raises:
+            NotFoundError: no backups are kept there.
+            ConflictError: a backup is being made.
+            StorageError: a manifest is damaged; names it.
+        """
+        with self._target.alone(reading=True):
+            return verified(self._target, self._target.all())
+
+    def surplus(self, keep: Retain, *, now: datetime) -> list[Backup]:
+        """The backups that `MemoryStore.backup(keep=...)` would remove if it was called now.
+
+        Raises:
+            StorageError: a manifest is damaged; names it.
+        """
+        made = [one.backup for one in self._target.all()] if self._target.path.is_dir() else []
+        gone = surplus([*(one.made_at for one in made), utc(now, "now")], keep, now=now)
+        return [made[i] for i in gone]
+
+    def restore(
+        self, path: str | os.PathLike[str], *, at: str | datetime | None = None
+    ) -> RestoreResult:
+        """Make the store at `path` that a backup is of: versions, tags, branches, side tables.
+
+        It is built beside its place and looked through: every checksum, every line of versions.
+        What the backed-up store has written since is not in it; both have the same store id.
+
+        Args:
+            path: a new or empty directory of a local disk.
+            at: the name of a backup, the beginning of one, or a moment, for the newest backup that
+                is not younger; None: the newest.
+
+        Raises:
+            NotFoundError: there is no such backup.
+            InvalidInputError: something is at `path`.
+            ConflictError: a backup is being made.
+            StorageError: a file of the backup is damaged; names it. Nothing is left at `path`.
+        """
+        place = local_place(path, "what is restored")
+        refuse_present(place)
+        with (
+            self._target.alone(reading=True),
+            saving(f"restore to {place}"),
+            beside(place) as fresh,
+        ):
+            made = self._target.chosen(at)
+            root = fresh / "store"
+            make_private(root)
+            _fill(self._target, made, root)
+            _rebase(made, root, place=root)
+            _look_through(made, root)
+            _rebase(made, root, place=place, target=self._target)
+            settle(root, place)
+        return RestoreResult(uri=str(place), backup=made.backup)
+
+
+def _fill(target: Target, made: BackupFiles, root: Path) -> None:
+    """Every file of the backup, checked while it is copied."""
+    for name, one in made.files.items():
+        path = root / name
+        make_private(path.parent)
+        with target.reading(one) as source:
+            digest, size = copied(source, path, limit=one.size)
+        if (digest, size) != (one.sha256, one.size):
+            raise StorageError(
+                f"{target.path / target.path_of(one)}, which is {name} of the store, is damaged; "
+                "nothing was restored: name another backup, or mend it with "
+                "`lmem backup --verify` while the store is there"
+            )
+
+
+def _rebase(made: BackupFiles, root: Path, *, place: Path, target: Target | None = None) -> None:
+    """Make versions that share files look for them at `place`, and refs know their sizes."""
+    if not made.bases:
+        return
+    where = {base: str(place / inner) for base, inner in made.bases.items()}
+
+    def moved(base: str) -> str:
+        if base not in where:
+            raise StorageError(f"{base} is not a directory that the backup's manifest names")
+        return where[base]
+
+    for name, one in made.files.items():
+        if "/_versions/" in name and name.startswith(f"{TABLE_NAME}/"):
+            with target.reading(one) if target else (root / name).open("rb") as file:
+                before = file.read()
+            after = rebased(before, moved)
+            if after != before:
+                _replace(root / name, after)
+    for name in made.files:
+        if name.startswith(_REFS):
+            _resize(root, root / name)
+
+
+def _resize(root: Path, ref: Path) -> None:
+    """A tag or a branch knows how long the manifest is that it points to."""
+    told = json.loads(ref.read_bytes())
+    tag = ref.parent.name == "tags"
+    line = told["branch" if tag else "parentBranch"] or "main"
+    manifest = root / manifest_of(line, told["version" if tag else "parentVersion"])
+    if manifest.is_file() and told.get("manifestSize") is not None:
+        told["manifestSize"] = manifest.stat().st_size
+        _replace(ref, json.dumps(told, indent=2).encode())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.unlink()
+    with new_file(path) as file:
+        file.write(content)
+
+
+def _look_through(made: BackupFiles, root: Path) -> None:
+    """Open what was restored: the newest version, every branch and every tag.
+
+    Raises:
+        StorageError: something is not as it was.
+    """
+    try:
+        table = Table.open(str(root))
+        memories, newest = table.latest().count(), table.latest().version
+        lines = [table, *(table.on_branch(one.name) for one in all_branches(table))]
+        for line in lines:
+            line.latest().scan(columns=["id"])
+            known = set(versions(line))
+            for version in all_tags(line).values():
+                line.at(version).count()
+            if not known:
+                raise StorageError(f"the branch {line.branch} has no version")
+    except LanceMemoryError as error:
+        raise StorageError(
+            f"the backup {made.backup.name} does not make a sound store; nothing was restored: "
+            f"{error}"
+        ) from error
+    if (memories, newest) != (made.backup.memories, made.backup.version):
+        raise StorageError(
+            f"the backup {made.backup.name} gives {memories} memories at version {newest}, not "
+            f"{made.backup.memories} at {made.backup.version}; nothing was restored"
+        )

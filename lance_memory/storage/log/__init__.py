@@ -1,0 +1,1 @@
+"""The log's entries, and where those of cleaned versions are kept."""
