@@ -46,7 +46,7 @@ def measured(path: Path, tenants: int, rows: int, *, tagged: bool) -> None:
     emit(
         bench="forget_tenant",
         rows=tenants * rows,
-        forgotten=len(many.ids),
+        forgotten=len(many.plan.ids),
         tagged=tagged,
         plan_s=watch.steps["plan"],
         forget_s=watch.steps["forget"],

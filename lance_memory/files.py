@@ -1,18 +1,28 @@
-"""Small files that are whole, or as they were."""
+"""Files that are whole, or as they were, and for their owner alone."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["make_private", "new_file", "write_whole"]
+from lance_memory.errors import StorageError
+
+__all__ = ["beside", "make_private", "new_file", "saving", "store_around", "write_whole"]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OWN_FILE, _OWN_DIRECTORY = 0o600, 0o700
+_TABLE = "memories.lance"
+
+
+def store_around(path: str | os.PathLike[str]) -> Path | None:
+    """The store that a path is in, by whatever links; its files are not to be mixed with others."""
+    place = Path(os.path.realpath(path))
+    return next((one for one in (place, *place.parents) if (one / _TABLE).is_dir()), None)
 
 
 def make_private(directory: Path) -> None:
@@ -36,6 +46,37 @@ def new_file(path: Path) -> BinaryIO:
         OSError: it is there, or cannot be made.
     """
     return os.fdopen(os.open(path, _NEW, _OWN_FILE), "wb")
+
+
+@contextmanager
+def beside(place: Path) -> Iterator[Path]:
+    """A private directory on the file system of `place`; it is gone when the block ends.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    there = next(p for p in (place.parent, *place.parent.parents) if p.is_dir())
+    fresh = there / f".{secrets.token_hex(8)}.new"
+    fresh.mkdir(mode=_OWN_DIRECTORY)
+    try:
+        yield fresh
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+@contextmanager
+def saving(what: str) -> Iterator[None]:
+    """The operating system's failures as the package's own.
+
+    Raises:
+        StorageError: says what could not be done.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"could not {what}: {error}") from error
 
 
 def write_whole(path: Path, text: str | bytes) -> None:

@@ -165,15 +165,15 @@ class Maintenance(Writing):
             target: a directory of a local disk, for this store's backups alone; made for its owner
                 alone (0700, 0600) where it is not there.
             keep: which backups stay; the others go, and the files that only they have. None: all
-                stay.
+                stay. While the manifest of a backup is damaged, `damaged` names it, and all stay.
             verify: read everything in the directory again, and mend what is damaged from the store.
 
         Raises:
-            InvalidInputError: the target is inside the store, or in an object store; or the store
+            InvalidInputError: the target is inside a store, or in an object store; or the store
                 reads another's files, as a checkout does.
             ConflictError: the target has another store's backups, or one is being made.
             StoreFormatError: the target holds something else.
-            StorageError: a file cannot be copied, or a manifest in the target is damaged.
+            StorageError: a file cannot be copied.
 
         Danger: what `keep` lets go cannot be restored any more.
         """
@@ -297,8 +297,9 @@ class Maintenance(Writing):
         Also those that were deleted long ago and are in earlier versions alone. Versions that
         hold them are cleaned away, and the log keeps who made them and when; a tagged one is
         rewritten without them, under the same number, and a branch goes on without them. Recorded
-        queries about them go, and saved plans in the store's directory. What is left is a
-        tombstone in the log: the SHA-256 of each id, when, who and why.
+        queries about them go, saved plans in the store's directory, and what an interrupted
+        `reembed` has made. What is left is a tombstone in the log: the SHA-256 of each id, when,
+        who and why.
 
         What points to them points there no more. What one of them had superseded is retired:
         `unretire` brings it back. Ids and scopes can be used again.
@@ -308,18 +309,21 @@ class Maintenance(Writing):
                 whatever version; or give a filter with a scope.
             successors: also the memories of this handle's scope that were made of them, which may
                 carry their text. The plan lists them in any case.
-            reason: kept in the tombstone; it should not quote.
+            reason: kept in the tombstone; it must not quote.
             dry_run: only tell what would go.
             where: see `Where`; every state by default. A memory is meant if it passed once.
 
         Raises:
             NotFoundError, AmbiguousError: no memory has or had that name, or several.
-            InvalidInputError: both names and a filter, or a filter that makes no sense.
+            InvalidInputError: both names and a filter, or a filter that makes no sense; or a
+                reason that quotes one of them.
             ScopeError: neither names nor a scope.
-            ConflictError: a store made by `checkout` shares their files, or another process
-                forgets just now.
+            ConflictError: a store made by `checkout` shares their files; or another process
+                forgets, re-embeds or optimizes just now, for a minute.
             StorageError: something could not be removed, or is still there; `finish_forgetting`
-                goes on. So does the next call of this.
+                goes on. So does the next call of this. A file in the store's directory that is not
+                its own, and has something of theirs, is named: remove it. Other memories can be
+                forgotten meanwhile.
 
         Danger: they cannot be brought back, and neither can the versions that held them.
         """
@@ -462,7 +466,8 @@ class Maintenance(Writing):
     ) -> ReembedResult:
         """With the vector index over the new vectors, or with why there is none."""
         try:
-            built = ensure_index(self._table, kind=kind, from_rows=from_rows)
+            with upkeep.alone(self._table):
+                built = ensure_index(self._table, kind=kind, from_rows=from_rows)
         except (StorageError, ConflictError) as error:
             return replace(done, index_refused=str(error))
         return replace(done, indices=tuple(built))

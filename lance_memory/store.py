@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -56,9 +56,11 @@ from lance_memory.move import (
     archive_format,
     import_archive,
     local_place,
+    place_to_put_away,
     put_away,
+    retiring,
 )
-from lance_memory.record.arguments import one_of
+from lance_memory.record.arguments import instance, one_of
 from lance_memory.record.decay import Decay
 from lance_memory.record.filters import Filter, Where, all_of, live
 from lance_memory.record.intake import Batch, Details, Fields
@@ -179,6 +181,8 @@ class MemoryStore(Maintenance):
         """
         uri = absolute(path)
         keeping = Durability(one_of("durability", durability, Durability))
+        if upkeep is not None:
+            instance("upkeep", upkeep, Upkeep, "an Upkeep, or None")
         chosen = None if embedder is None else as_embedder(embedder)
         if create:
             fresh = archive_format(like) if like and chosen is None else format_for(chosen)
@@ -199,6 +203,20 @@ class MemoryStore(Maintenance):
             queries=QueryLog.of(table, recording=QueryRecording.of(record_queries=record_queries)),
             upkeep=upkeep,
         )
+
+    def close(self) -> None:
+        """Wait for upkeep that is under way, and write recorded queries; record none after that.
+
+        For programs that end, or remove the store's directory. Reads and writes go on working.
+        """
+        self._queries.recording.close()
+        self._tender.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # -- add ------------------------------------------------------------------------------
 
@@ -238,7 +256,7 @@ class MemoryStore(Maintenance):
             ConflictError: an id is taken by another content.
             EmbeddingError: the embedder failed; nothing was stored.
         """
-        self._table.refuse_earlier_schema()  # before anything is read or embedded
+        self._table.refuse_writes()  # before anything is read or embedded
         now = self._moment()
         addition = Addition(
             self._take_in(memories, now),
@@ -435,7 +453,7 @@ class MemoryStore(Maintenance):
 
         Args:
             path: a new file x.jsonl or x.parquet, with every column; or, as for `export_store`, a
-                directory or x.zip.
+                directory or x.zip. Other endings are refused.
             reason: kept with each memory, and shown by `log`.
             dry_run: write nothing; the result says how many there are.
             where: see `Where`; visible memories by default, and a scope is needed.
@@ -444,9 +462,10 @@ class MemoryStore(Maintenance):
             InvalidInputError: something else is at `path`, or a filter makes no sense.
             ScopeError: a filter without any scope.
             ConflictError: a memory was changed meanwhile, or is superseded; none was retired.
-            StorageError: the file cannot be written, or does not read back.
+            StorageError: the file cannot be written, or does not read back; or it is there, and
+                the store cannot be written to, so that none was retired.
         """
-        place = local_place(path, "an archive")
+        place = place_to_put_away(path)
         source = self._archive_source(self._of_a_scope(where))
         if dry_run:
             version, found = source.snapshot.version, source.count()
@@ -458,7 +477,8 @@ class MemoryStore(Maintenance):
             audit = self._audit("archive", reason, manifest={"archive": place.name})
             return replace(retirement(rows, audit=audit), seen=seen)
 
-        written = self._write(plan)
+        with retiring(place):
+            written = self._write(plan)
         return ArchiveResult(
             uri=self.uri,
             version=written.version,
@@ -497,7 +517,8 @@ class MemoryStore(Maintenance):
             NotFoundError: nothing is at `path`.
             StoreFormatError: something else is, or the vectors are of another model.
             StorageError: the archive is damaged or cut short; names the file.
-            RejectedError: it holds what no store could; names the file.
+            RejectedError: it holds what no store could, one memory or several together; names
+                them, or the file.
             ConflictError: memories clash; `ids` lists them.
             EmbeddingError: the embedder failed.
         """
@@ -808,6 +829,8 @@ class MemoryStore(Maintenance):
 
         Raises:
             NotFoundError: no such version.
+            InvalidInputError: one of both is on a local disk and the other in an object store, or
+                they are in object stores of two kinds.
             ConflictError: `path` holds a store already.
             StoreFormatError: `path` holds something else.
         """

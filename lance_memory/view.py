@@ -47,7 +47,6 @@ from lance_memory.storage import (
     Comparison,
     Damage,
     LogEntry,
-    Place,
     Snapshot,
     Table,
     history,
@@ -196,16 +195,22 @@ class MemoryView:
     def iter(self, *, batch_size: int = 1_000, **where: Unpack[Where]) -> Iterator[Memory]:
         """The memories that pass now, in storage order, a batch in memory at a time.
 
+        The version is kept from clean-up from the first memory to the last.
+
         Raises:
             InvalidInputError: `batch_size` is below 1, or a filter makes no sense.
         """
         if batch_size < 1:
             raise InvalidInputError(f"batch_size={batch_size}; a batch has one memory or more")
-        snapshot = self._snapshot()
-        batches = snapshot.batches(
-            self._predicate(where), columns=snapshot.columns, batch_size=batch_size
-        )
-        return (m for batch in batches for m in to_memories(pa.Table.from_batches([batch])))
+        return self._walked(self._snapshot(), self._predicate(where), batch_size)
+
+    def _walked(
+        self, snapshot: Snapshot, predicate: str | None, batch_size: int
+    ) -> Iterator[Memory]:
+        with history.holding(self._table, snapshot.version):
+            batches = snapshot.batches(predicate, columns=snapshot.columns, batch_size=batch_size)
+            for batch in batches:
+                yield from to_memories(pa.Table.from_batches([batch]))
 
     def count(self, **where: Unpack[Where]) -> int:
         """How many memories pass."""
@@ -367,7 +372,12 @@ class MemoryView:
         )
 
     def to_polars(self) -> pl.LazyFrame:
-        """The rows of this scope, every state, as a lazy Polars frame over the table's files."""
+        """The rows of this scope, every state, as a lazy Polars frame over the table's files.
+
+        It reads them when it is collected, and nothing keeps the version until then: after a while
+        upkeep may have removed it, and Polars says that a file is not there. Collect it soon, or
+        make it of a version with a tag: `store.at("a-tag").to_polars()`.
+        """
         import polars as pl  # slow to import, and most callers never need it
 
         frame = pl.scan_pyarrow_dataset(self._snapshot().dataset)
@@ -476,7 +486,8 @@ class MemoryView:
                 in the archive, and relationships to them stay.
 
         Raises:
-            InvalidInputError: something is at `path` already, or a filter makes no sense.
+            InvalidInputError: something is at `path` already, that ends like a file of another
+                kind, or a filter makes no sense.
             StorageError: the archive cannot be written. Nothing is left of it.
         """
         where.setdefault("states", "any")
@@ -574,7 +585,7 @@ class MemoryView:
             tags=self.tags(),
             branches=tuple(branch.name for branch in self.branches()),
             fragments=len(snapshot.fragment_ids),
-            bytes=Place(self.uri, storage_options=self._table.storage_options).size(),
+            bytes=self._table.place.size(),
             unindexed_rows=indices.unindexed_rows(snapshot),
         )
 

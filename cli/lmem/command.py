@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
 
+from lmem.ending import answered
 from lmem.errors import INTERRUPTED, Unconfirmed, no_branch
 from lmem.files import remove_store
 from lmem.options import Common, Gate, Scoped, when
@@ -64,6 +66,23 @@ class Call:
         levels = scope.given() if scope else {}
         return store.scoped(**levels) if levels else store
 
+    @property
+    def is_new(self) -> bool:
+        """Whether `open` would make the store."""
+        from lance_memory import NotFoundError
+
+        try:
+            self._opened(create=False)
+        except NotFoundError:
+            return self._branch == "main"
+        return False
+
+    def rehearsal(self, place: str, scope: Scoped, *, like: str) -> MemoryStore:
+        """A store at `place` as `open` would make it."""
+        store = self._opened(create=True, like=like, at=place)
+        levels = scope.given()
+        return store.scoped(**levels) if levels else store
+
     def view(self, scope: Scoped | None, at: str | None) -> MemoryView:
         """What a read sees."""
         store = self.open(scope)
@@ -90,10 +109,22 @@ class Call:
         """What Ctrl-C left behind."""
         if self._store is None:
             return "interrupted: nothing was written"
+        if begun := self._forgetting():
+            return f"interrupted: {begun}; `lmem forget --finish` goes on"
         newest = self._store.version
         if newest == self._found:
             return f"interrupted: the store is unchanged, at version {newest}"
         return f"interrupted: version {newest} was made (before: {self._found})"
+
+    def _forgetting(self) -> str:
+        """What is told of memories whose forgetting was begun, if that is what was interrupted."""
+        from lance_memory import StorageError
+
+        try:
+            begun = self._store.unfinished_forgetting() if self._store else None
+        except StorageError as error:
+            return str(error)
+        return f"forgetting {len(begun.ids)} memories was begun" if begun else ""
 
     def tell_of_upkeep(self) -> None:
         """After a write: wait until the upkeep that it started is done, and say what failed."""
@@ -120,10 +151,12 @@ class Call:
     def _branch(self) -> str:
         return self.common.branch or "main"
 
-    def _opened(self, *, create: bool, like: str | None = None) -> MemoryStore:
+    def _opened(
+        self, *, create: bool, like: str | None = None, at: str | None = None
+    ) -> MemoryStore:
         from lance_memory import DamagedStoreWarning, MemoryStore, NotFoundError
 
-        path, author = self.common.store or "", self.common.author or ""
+        path, author = at or self.common.store or "", self.common.author or ""
         options = self.common.storage_options()
         warnings.simplefilter("ignore", DamagedStoreWarning)  # told in our own words
         try:
@@ -221,7 +254,9 @@ def _guarded(call: Call, action: Callable[[Call], None]) -> None:
     try:
         action(call)
         sys.stdout.flush()
-        call.tell_of_upkeep()
+        with suppress(KeyboardInterrupt):  # what upkeep has left is due again
+            call.tell_of_upkeep()
+        answered()
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None

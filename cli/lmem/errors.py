@@ -39,7 +39,7 @@ _WORDS = (
     ),
     (r"import with on_conflict=\"skip\"", "import with --on-conflict skip"),
     (r"import with embed=True", "import with --embed"),
-    (r"with export_store instead", "with `lmem export-store` instead"),
+    (r"with export_store\b", "with `lmem export-store`"),
     (r"^row 0: ", ""),
     (r"^--format (.*; there are: plain, )", r"--as \1"),
     (r"(?s)^(the query failed: [^\n]*)\n.*", r"\1"),

@@ -114,9 +114,14 @@ def read_plan(path: str) -> str:
 
 def save_plan(path: str, text: str) -> None:
     """Write the text of a plan, whole or not at all."""
-    from lance_memory.files import write_whole
+    from lance_memory.files import store_around, write_whole
 
     with _named(path):
+        store = store_around(path)
+        if store is not None:
+            raise typer.BadParameter(
+                f"{path!r} is inside the store {store}; save the plan elsewhere"
+            )
         write_whole(Path(path), text)
 
 

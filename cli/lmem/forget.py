@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmem.command import Call, approved, command
+from lmem.names import resolved
 from lmem.options import Filters, Reasoned, Scoped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import ForgetPlan, ForgetResult
+    from lance_memory import ForgetPlan, ForgetResult, MemoryStore
 
 __all__ = ["register"]
 
 _SHOWN = 10
+_WIDTH = 80
 
 
 def forget(
@@ -38,8 +40,9 @@ def forget(
 ) -> None:
     """Remove memories from every version, tag, branch and index, with proof.
 
-    Name them, or give a filter with a scope; every state, and deleted ones too. Danger: they
-    cannot be brought back, and neither can the versions that held them.
+    Name them, or give a filter with a scope; every state, and deleted ones too. Backups, archives
+    and exports made earlier keep what they have. Danger: they cannot be brought back, and neither
+    can the versions that held them.
     """
     from lance_memory import InvalidInputError, ScopeError
 
@@ -51,6 +54,7 @@ def forget(
     if refs and where:
         raise InvalidInputError("give either memories by name or filters, not both")
     store = call.open(scope)
+    refs = [resolved(store, ref) for ref in refs or ()]
     if not refs and not store.scope:
         raise ScopeError(
             "nothing was named, and filters without a scope would reach every tenant and user: "
@@ -63,7 +67,7 @@ def forget(
         call,
         gate,
         plan=plan,
-        human=lambda: _drawn(call, plan),
+        human=lambda: _drawn(call, store, plan),
         quiet=plan.ids,
         question=f"forget {size} for good?",
     ):
@@ -107,20 +111,32 @@ def _finished(call: Call, gate: Reasoned) -> None:
 def _told(call: Call, result: ForgetResult) -> None:
     proof = result.proof
     text = (
-        f"forgot {call.draw.count(len(result.ids))}, version {result.version}; looked for them in "
-        f"{proof.versions} versions, {proof.data_files + proof.index_files} files read and "
-        f"{proof.raw_files} scanned: nothing is left"
+        f"forgot {call.draw.count(len(result.plan.ids))}, version {result.version}; looked for them"
+        f" in {proof.versions} versions, {proof.data_files + proof.index_files} files read and "
+        f"{proof.raw_files} scanned: nothing is left (backups, archives and exports have theirs)"
     )
     if proof.mentioned:
         text += f"; mentioned still by {', '.join(proof.mentioned[:_SHOWN])}"
-    call.out.show(result, human=lambda: call.draw.line(text), quiet=result.ids)
+    if proof.unreadable:
+        text += f"; damaged files went too: {', '.join(proof.unreadable[:_SHOWN])}"
+    call.out.show(result, human=lambda: call.draw.line(text), quiet=result.plan.ids)
 
 
-def _drawn(call: Call, plan: ForgetPlan) -> RenderableType:
+def _contents(store: MemoryStore, plan: ForgetPlan) -> str:
+    """The first of those that the newest version has."""
+    found = [(i, store.find(i)) for i in plan.ids[:_SHOWN]]
+    told = [f"{i}  {' '.join(m.content.split())[:_WIDTH]}" for i, m in found if m is not None]
+    rest = len(plan.ids) - len(told)
+    more = f"and {rest} more, some in earlier versions alone" if rest and told else ""
+    return "\n".join([*told, *([more] if more else [])]) or _some(plan.ids)
+
+
+def _drawn(call: Call, store: MemoryStore, plan: ForgetPlan) -> RenderableType:
     """Line by line what goes, and what else changes."""
     made = "go too" if plan.with_successors else "stay, and may carry their text"
     lines = [
-        ("memories", f"{len(plan.ids)}: {_some(plan.ids)}"),
+        ("memories", str(len(plan.ids))),
+        ("which", _contents(store, plan)),
         ("scopes", _some([f"{scope} ({n})" for scope, n in plan.scopes])),
         (f"made of them ({made})", _some(plan.successors)),
         *(
@@ -130,6 +146,7 @@ def _drawn(call: Call, plan: ForgetPlan) -> RenderableType:
         ("tags rewritten", _some([f"{tag} (version {v})" for tag, v in plan.tags.items()])),
         ("branches rewritten", _some(plan.branches)),
         ("recorded queries removed", str(plan.queries or "")),
+        ("vectors of an interrupted reembed removed", _some(plan.staged)),
         ("saved plans removed", _some(plan.plans)),
         ("refused: stores made by checkout share files", _some(plan.clones)),
         ("files of other stores, which stay", _some(plan.elsewhere)),

@@ -36,6 +36,7 @@ try:
         versions,
         writes,
     )
+    from lmem.ending import answered, own
     from lmem.errors import report
     from lmem.options import Common
     from lmem.output import Format
@@ -162,14 +163,23 @@ except KeyboardInterrupt:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line, by default the process's; its exit code."""
+    if arguments is None:
+        own()
+    try:
+        code = _code(arguments)
+    except KeyboardInterrupt:
+        code = report(typer.Abort())
+    answered()
+    return code
+
+
+def _code(arguments: Sequence[str] | None) -> int:
     try:
         _write_utf8()
         words = sys.argv[1:] if arguments is None else list(arguments)
         _check_encoding(words)
         code = _tree().main(words, prog_name="lmem", standalone_mode=False)
-    except KeyboardInterrupt:
-        return report(typer.Abort())
     except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
         return report(error)
     return code if isinstance(code, int) else 0

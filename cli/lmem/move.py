@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,15 +119,20 @@ def import_store(
     Everything is checked first. What is there already is not stored again. A store that is not
     there is made, with the archive's embedding model.
     """
+    if (dry_run or scope.given()) and call.is_new:
+        planned = _rehearsed(call, path, scope, embed=embed)
+        if dry_run or not planned.stored:
+            _show_import(call, planned)
+            call.out.note(f"{'dry run: ' if dry_run else ''}nothing was written")
+            return
     store = call.open(scope, create=True, like=path)
     with call.out.progress("embedding") as progress:
         done = store.import_store(
             path, on_conflict=on_conflict.value, embed=embed, dry_run=dry_run, progress=progress
         )
-    call.out.show(done, human=lambda: _imported(call, done), quiet=[done.version])
+    _show_import(call, done)
     if dry_run:
         call.out.note("dry run: nothing was written")
-        call.forget_new_store()
 
 
 def archive(
@@ -215,7 +221,7 @@ def backup(
         "left out": ", ".join(done.left_out),
     }
     call.out.show(done, human=lambda: call.draw.pairs(told), quiet=[done.backup.name])
-    _complain_of(done.damaged)
+    _complain_of(done.damaged, failing=verify)
 
 
 def backups(
@@ -229,12 +235,12 @@ def backups(
     """List the backups in a directory, newest first."""
     kept = _backups_at(target)
     found = kept.backups()
-    damaged = kept.verify() if verify else []
+    damaged = kept.verify() if verify else kept.damaged()
     answer: Any = {"backups": found, "damaged": damaged} if verify else found
     call.out.show(answer, human=lambda: _listed(call, found), quiet=[one.name for one in found])
     if verify and not damaged:
         call.out.note("every file is as it was")
-    _complain_of(damaged)
+    _complain_of(damaged, failing=verify)
 
 
 def restore(
@@ -252,6 +258,7 @@ def restore(
     It appears there once every checksum and every line of versions was looked at.
     """
     kept = _backups_at(target)
+    _complain_of(kept.damaged(), failing=False)
     done = kept.restore(path, at=None if at is None else _which(kept, at))
     text = (
         f"{done.uri} is the store of the backup {done.backup.name}: version "
@@ -289,6 +296,23 @@ def _which(kept: BackupSet, at: str) -> str | datetime:
         return at
 
 
+def _rehearsed(call: Call, path: str, scope: Scoped, *, embed: bool) -> ImportResult:
+    """What an import into a store that is not there would be; none is made."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="lmem-") as folder:
+        store = call.rehearsal(f"{folder}/store", scope, like=path)
+        planned = store.import_store(path, embed=embed, dry_run=True)
+    place = call.common.store or ""
+    return replace(
+        planned, uri=place if "://" in place else str(Path(place).expanduser().absolute())
+    )
+
+
+def _show_import(call: Call, done: ImportResult) -> None:
+    call.out.show(done, human=lambda: _imported(call, done), quiet=[done.version])
+
+
 def _imported(call: Call, done: ImportResult) -> RenderableType:
     clashes = [f"{c.id}: {c.reason}" for c in done.conflicts[:_SHOWN]]
     more = len(done.conflicts) - len(clashes)
@@ -312,10 +336,19 @@ def _listed(call: Call, found: Sequence[Backup]) -> RenderableType:
     return drawn
 
 
-def _complain_of(damaged: Sequence[DamagedFile]) -> None:
-    """Say which files of the target are damaged, and fail."""
+def _complain_of(damaged: Sequence[DamagedFile], *, failing: bool) -> None:
+    """Say which files of the target are damaged, and fail where that was asked for."""
     for one in damaged:
-        what = ", ".join(one.paths[:3])
-        complain(f"{one.file} is damaged: {one.reason}; it is {what} of {', '.join(one.backups)}")
-    if damaged:
+        complain(_told_of(one), label="error: " if failing else "warning: ")
+    if damaged and failing:
         raise typer.Exit(1)
+
+
+def _told_of(one: DamagedFile) -> str:
+    names = ", ".join(one.backups)
+    if one.paths:
+        return f"{one.file} is damaged: {one.reason}; it is {', '.join(one.paths[:3])} of {names}"
+    return (
+        f"{one.reason}; the backup {names} cannot be restored, and no backup is removed, until "
+        "another copy of this file is put there, or it is removed"
+    )

@@ -131,7 +131,7 @@ class Filters:
     ] = None
     state: Annotated[
         Names,
-        typer.Option("--state", "--states", help='A state, or "any"; else only visible ones.'),
+        typer.Option("--state", "--states", help='A state, or "any".'),
     ] = None
     tag: Annotated[Names, typer.Option("--tag", help="Has this tag; repeat for all of.")] = None
     metadata: Annotated[

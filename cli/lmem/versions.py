@@ -54,6 +54,10 @@ def log(
         human=lambda: call.draw.log(entries, tags),
         quiet=[e.version for e in entries],
     )
+    if entries and not upkeep and not any(e.readable for e in entries):
+        call.out.note(
+            f"note: version {view.version}, which upkeep made, has it all; `log --upkeep` lists it"
+        )
 
 
 def diff(

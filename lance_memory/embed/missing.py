@@ -26,5 +26,5 @@ class MissingEmbedder:
         raise EmbeddingError(
             f"the store's vectors are from the model {self.name!r} ({self.dimension} numbers), "
             f"which is not the default; to embed {len(texts)} text(s), open the store with "
-            "embedder=... of that model, or pass vectors"
+            "embedder=... of that model (lmem: --embedder NAME, $LMEM_EMBEDDER), or pass vectors"
         )

@@ -157,7 +157,7 @@ def build_index(
         ConflictError: compactions, or other builds, came between several times.
         StorageError: the index failed its check, or the disk is full; nothing was changed.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     order = _decided(
         table,
         known_kind(kind),

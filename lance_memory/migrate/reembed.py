@@ -17,13 +17,13 @@ from lance_memory.record.rows import EMBEDDING, embeddings, valid_vectors
 from lance_memory.record.schema import StoreFormat
 from lance_memory.storage import (
     Audit,
-    Place,
     Snapshot,
     StagedVectors,
     Table,
     history,
     switch_vectors,
 )
+from lance_memory.storage.vector.staged import nobody_stages
 
 __all__ = [
     "KEPT",
@@ -224,11 +224,10 @@ def reembed(
         EmbeddingError: the embedder failed. What it made until then is kept for the next run.
         StorageError: the disk is full, or a file is damaged.
     """
-    table.refuse_earlier_schema()
-    place = Place(table.uri, storage_options=table.storage_options)
+    table.refuse_writes()
     with ExitStack() as alone:
         try:
-            alone.enter_context(place.alone("reembed.lock", wait=0.0))
+            alone.enter_context(nobody_stages(table.place, wait=0.0))
         except ConflictError as error:
             raise ConflictError(
                 f"another process re-embeds {table.uri}; nothing was done: wait for it"
@@ -301,8 +300,7 @@ def _wanted(former: StoreFormat, model: Model) -> StoreFormat:
 
 
 def _staged(table: Table, fmt: StoreFormat) -> StagedVectors:
-    place = Place(table.uri, storage_options=table.storage_options)
-    return StagedVectors(place, fmt, storage_options=table.storage_options)
+    return StagedVectors(table.place, fmt, storage_options=table.storage_options)
 
 
 def _kept(table: Table, fmt: StoreFormat) -> list[Snapshot]:

@@ -4,10 +4,15 @@ from lance_memory.move.archive.export import ArchiveSource, export_archive
 from lance_memory.move.archive.files import ArchivedFile, ArchiveManifest, archive_format
 from lance_memory.move.archive.importing import ImportPlan, ImportResult, import_archive
 from lance_memory.move.archive.merging import ImportConflict, OnConflict
-from lance_memory.move.archive.putting_away import ArchiveResult, put_away
+from lance_memory.move.archive.putting_away import (
+    ArchiveResult,
+    place_to_put_away,
+    put_away,
+    retiring,
+)
 from lance_memory.move.backup.make import BackupResult, back_up
+from lance_memory.move.backup.manifest import Backup, DamagedFile
 from lance_memory.move.backup.restore import BackupSet, RestoreResult
-from lance_memory.move.backup.target import Backup, DamagedFile
 from lance_memory.move.private import local_place
 
 __all__ = [
@@ -29,5 +34,7 @@ __all__ = [
     "export_archive",
     "import_archive",
     "local_place",
+    "place_to_put_away",
     "put_away",
+    "retiring",
 ]

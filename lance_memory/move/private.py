@@ -1,28 +1,25 @@
-"""Files and directories that only their owner reads, whole on the disk or not there."""
+"""Files that come to be whole on the disk, know their checksums, and stay where they belong."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from lance_memory.errors import InvalidInputError, StorageError
+from lance_memory.errors import InvalidInputError
+from lance_memory.files import make_private, new_file, store_around
 from lance_memory.storage import absolute
+from lance_memory.storage.disk.durable import to_disk
 
 __all__ = [
     "Checked",
-    "beside",
     "copied",
+    "digest",
     "local_place",
-    "make_private",
-    "new_file",
+    "refuse_inside_a_store",
     "safe_name",
-    "saving",
     "settle",
 ]
 
@@ -34,6 +31,7 @@ class Checked:
     """A new private file that knows its size and SHA-256; on the disk once it is closed."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = new_file(path)
         self._sha256 = hashlib.sha256()
         self.size = 0
@@ -59,47 +57,32 @@ class Checked:
         """Puts everything on the disk."""
         if not self.closed:
             self.closed = True
-            with self._file as file:
-                file.flush()
-                os.fsync(file.fileno())
+            self._file.close()
+            to_disk(self._path)
 
 
-def new_file(path: Path) -> BinaryIO:
-    """A file that was not there, for its owner alone."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+def digest(
+    source: BinaryIO, *, limit: int | None = None, to: Callable[[bytes], object] | None = None
+) -> tuple[str, int]:
+    """Read a stream: its SHA-256 in hex, and its size in bytes. Stops beyond `limit` bytes.
 
-
-def make_private(directory: Path) -> None:
-    """Make a directory, and those above it that are missing, for its owner alone."""
-    if not directory.is_dir():
-        make_private(directory.parent)
-        with suppress(FileExistsError):
-            directory.mkdir(mode=0o700)
+    `to` is given each part of it.
+    """
+    sha256, size = hashlib.sha256(), 0
+    while (limit is None or size <= limit) and (chunk := source.read(_CHUNK)):
+        sha256.update(chunk)
+        size += len(chunk)
+        if to is not None:
+            to(chunk)
+    return sha256.hexdigest(), size
 
 
 def copied(source: BinaryIO, target: Path, *, limit: int | None = None) -> tuple[str, int]:
-    """Copy a stream into a new private file: its SHA-256 and size. Stops beyond `limit` bytes."""
-    file = Checked(target)
-    try:
-        while chunk := source.read(_CHUNK):
-            file.write(chunk)
-            if limit is not None and file.size > limit:
-                break
-    finally:
-        file.close()
-    return file.sha256, file.size
-
-
-@contextmanager
-def beside(place: Path) -> Iterator[Path]:
-    """A private directory on the file system of `place`; it is gone when the block ends."""
-    there = next(p for p in (place.parent, *place.parent.parents) if p.is_dir())
-    fresh = there / f".{secrets.token_hex(8)}.new"
-    fresh.mkdir(mode=0o700)
-    try:
-        yield fresh
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    """Copy a stream into a new private file, as `digest` reads it."""
+    with new_file(target) as file:
+        found = digest(source, limit=limit, to=file.write)
+    to_disk(target)
+    return found
 
 
 def settle(fresh: Path, place: Path) -> None:
@@ -113,25 +96,36 @@ def settle(fresh: Path, place: Path) -> None:
         fresh.rename(place)  # over an empty directory, and over nothing else
     else:
         os.link(fresh, place)  # unlike a rename, it never replaces what is there
-    directory = os.open(place.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    to_disk(place.parent)
 
 
 def local_place(path: str | os.PathLike[str], what: str) -> Path:
     """The path, absolute.
 
     Raises:
-        InvalidInputError: it is a URI: `what` lies on a local disk.
+        InvalidInputError: it is no path, or a URI: `what` lies on a local disk.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"path={path!r:.120}; {what} takes a path")
     text = absolute(path)
     if "://" in text:
         raise InvalidInputError(
             f"{text} is a URI, and {what} lies on a local disk; name a path, and copy it from there"
         )
     return Path(text)
+
+
+def refuse_inside_a_store(path: Path, what: str) -> None:
+    """Refuse to put something among the files of a store, by whatever links it is reached.
+
+    Raises:
+        InvalidInputError: `path` is a store, or inside of one.
+    """
+    above = store_around(path)
+    if above is not None:
+        raise InvalidInputError(
+            f"{path} is inside the store {above}; {what} lies elsewhere, best on another disk"
+        )
 
 
 def safe_name(name: object) -> bool:
@@ -141,18 +135,3 @@ def safe_name(name: object) -> bool:
     parts = PurePosixPath(name).parts
     plain = not any(mark in name for mark in ("\\", ":", "\0"))
     return plain and name == "/".join(parts) and not {"/", "..", "."} & set(parts)
-
-
-@contextmanager
-def saving(what: str) -> Iterator[None]:
-    """The operating system's failures as the package's own.
-
-    Raises:
-        StorageError: says what could not be done.
-    """
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"could not {what}: {error}") from error

@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,9 @@ def commit(
 ) -> tuple[ChangeSet, Snapshot]:
     """Plan at the latest version, verify, write, publish; plan again when somebody was faster.
 
+    The files of attempts that lost are removed from a local disk at the end: they may hold what
+    another process is forgetting. None is where it is unclear whether an attempt was committed.
+
     Args:
         latest: gives the newest version.
         plan: see `Plan`. An empty change set writes nothing.
@@ -140,6 +143,21 @@ def commit(
         StorageError: the disk is full, or the files cannot be written.
     """
     written = _Written(storage_options)
+    try:
+        return _committed(latest, plan, published, home=home, written=written, settling=settling)
+    finally:
+        written.discard(home)
+
+
+def _committed(
+    latest: Callable[[], Snapshot],
+    plan: Plan,
+    published: Callable[[Snapshot], None],
+    *,
+    home: str,
+    written: _Written,
+    settling: Settling | None,
+) -> tuple[ChangeSet, Snapshot]:
     change: ChangeSet | None = None
     for attempt in range(_ATTEMPTS):
         snapshot = latest()
@@ -152,9 +170,11 @@ def commit(
             operation = _operation(snapshot, change, written)
             refuse_cut(_new_fragments(operation), home)
             transaction = _transaction(snapshot, operation, change)
+            files = _new_files(snapshot, transaction)
             if settling is not None:
-                settling.before(snapshot, _new_files(snapshot, transaction))
-            dataset = _publish(snapshot, transaction, change, storage_options)
+                settling.before(snapshot, files)
+            with written.published(files):
+                dataset = _publish(snapshot, transaction, change, written.storage_options)
         except MissingFileError:
             if latest().version == snapshot.version or attempt == _ATTEMPTS - 1:
                 raise
@@ -346,22 +366,54 @@ def _verify(change: ChangeSet, gone: list[str], fresh: list[str], located: Locat
 
 
 class _Written:
-    """Data files of one commit; a repeated attempt with the same rows does not write them again."""
+    """Data files of one commit; a repeated attempt with the same rows does not write them again.
+
+    It knows the files of all attempts, so that those of no version can be removed.
+    """
 
     def __init__(self, storage_options: dict[str, str] | None) -> None:
-        self._storage_options = storage_options
+        self.storage_options = storage_options
+        self._files: set[str] = set()
+        self._committed: frozenset[str] = frozenset()
+        self._unclear = False
         self._rows: pa.Table | None = None
         self._fragments: list[FragmentMetadata] = []
         self._rests: dict[tuple[str, frozenset[str]], list[FragmentMetadata]] = {}
 
+    @contextmanager
+    def published(self, files: list[str]) -> Iterator[None]:
+        """Commit these files in the block; how that ends decides what `discard` removes."""
+        self._files.update(files)
+        try:
+            yield
+        except CommitConflictError:
+            raise
+        except BaseException:
+            self._unclear = True  # it may be committed, whatever became of the answer
+            raise
+        self._committed = frozenset(files)
+
+    def discard(self, home: str) -> None:
+        """Remove the files that no version has; none, where a commit may have gone through."""
+        if not self._unclear:
+            for name in self._files - self._committed:
+                with suppress(OSError):  # clean-up finds it in time, and what was done stands
+                    remove(home, name)
+
+    def _noted(self, fragments: list[FragmentMetadata]) -> list[FragmentMetadata]:
+        self._files.update(f"data/{file.path}" for one in fragments for file in one.files)
+        return fragments
+
     def fragments(self, rows: pa.Table, snapshot: Snapshot) -> list[FragmentMetadata]:
         if self._rows is None or not rows.equals(self._rows):
             with translated("write rows"):
-                self._fragments = lance.fragment.write_fragments(
-                    rows,
-                    snapshot.dataset,
-                    mode="append",
-                    storage_options=self._storage_options,
+                self._fragments = self._noted(
+                    lance.fragment.write_fragments(
+                        rows,
+                        snapshot.dataset,
+                        mode="append",
+                        storage_options=self.storage_options,
+                    )
                 )
             self._rows = rows
         return list(self._fragments)
@@ -374,7 +426,7 @@ class _Written:
         known = (json.dumps(old.metadata.to_json()), gone)
         if known not in self._rests:
             with translated("write rows afresh"):
-                self._rests[known] = _copied(snapshot, old, gone, self._storage_options)
+                self._rests[known] = self._noted(_copied(snapshot, old, gone, self.storage_options))
         return self._rests[known]
 
 

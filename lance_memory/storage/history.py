@@ -22,7 +22,7 @@ from lance_memory.errors import (
 from lance_memory.files import make_private
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import FINGERPRINT
-from lance_memory.storage.disk import whole
+from lance_memory.storage.disk.named import torn_refs
 from lance_memory.storage.engine import MissingFileError, UnexplainedError, translated
 from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.log.audit import AuditLog
@@ -30,6 +30,7 @@ from lance_memory.storage.log.entry import LogEntry
 from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import TABLE_NAME, Table, refuse_other_things
+from lance_memory.storage.upkeep.state import drop_state
 
 if TYPE_CHECKING:
     import polars as pl
@@ -265,9 +266,10 @@ def _naming_refs(table: Table, action: str) -> Iterator[None]:
         with translated(action):
             yield
     except UnexplainedError as error:
-        torn = whole.torn_refs(table)
+        torn = [] if table.is_remote else torn_refs(table.root)
         if not torn:
             raise
+        torn = [f"{TABLE_NAME}/_refs/{file.rpartition('/_refs/')[2]}" for file in torn]
         raise StorageError(
             f"could not {action}: damaged: {', '.join(torn)}; `lmem doctor --fix` sets it aside"
         ) from error
@@ -293,7 +295,12 @@ def holding(table: Table, version: int) -> Iterator[None]:
     """Keep clean-up, of whatever process, from removing `version` while the block lasts.
 
     By a tag of the store's own. That of a killed process is dropped by clean-up after a day.
-    A store that cannot be written to is read without one: it cannot be cleaned up either.
+    Where none can be made the block runs all the same, and nothing is held: a store that this
+    process may not write to, or a full disk, which another process's clean-up may make room on. A
+    version that is removed meanwhile is then told by an error of whatever reads it.
+
+    Raises:
+        NotFoundError: the version is gone already.
     """
     name = f"{HOLD}{uuid.uuid4().hex}"
     held = False
@@ -327,7 +334,7 @@ def create_tag(table: Table, name: str, version: int, *, move: bool = False) -> 
         InvalidInputError: the name has other characters than ASCII letters, digits, `.`, `-`,
             `_`, or is one of the store's own.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     _refuse_name("tag", name)
     _create_tag(table, name, version, move=move)
 
@@ -343,10 +350,28 @@ def _create_tag(table: Table, name: str, version: int, *, move: bool = False) ->
             refs.update(name, reference)
         else:
             refs.create(name, reference)
+    _refuse_gone(table, name, version, reference)
     table.settle_version(version)
     table.settle_files([f"{table.root}/_refs/tags/{name}.json"])
     if exists:
         _drop_unheld(table)
+
+
+def _refuse_gone(table: Table, name: str, version: int, reference: tuple[str | None, int]) -> None:
+    """Drop a tag that was just made, where clean-up looked before and took its version after.
+
+    Raises:
+        NotFoundError: it did.
+    """
+    try:
+        if table.reference(version) == reference:
+            return
+        told = NotFoundError(f"version {version} of {table.uri} was cleaned up; name another")
+    except NotFoundError as error:
+        told = error
+    with suppress(LanceMemoryError), translated(f"remove tag {name!r}"):
+        table.own().dataset.tags.delete(name)
+    raise told
 
 
 def delete_tag(table: Table, name: str) -> int:
@@ -355,7 +380,7 @@ def delete_tag(table: Table, name: str) -> int:
     Raises:
         NotFoundError: no such tag.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     found = tags(table)
     if name not in found:
         raise NotFoundError(f"there is no tag {name!r}; there are: {_listed(found)}")
@@ -403,7 +428,7 @@ def create_branch(table: Table, name: str, version: int) -> Table:
     Raises:
         ConflictError: there is one of that name.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     if name in {branch.name for branch in branches(table)} or name == "main":
         raise ConflictError(f"there is a branch {name!r} already; name another, or open that one")
     if not name:
@@ -425,13 +450,14 @@ def delete_branch(table: Table, name: str) -> None:
         NotFoundError: no such branch.
         ConflictError: a tag holds one of its versions.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     names = {branch.name for branch in branches(table)}
     if name not in names:
         raise NotFoundError(f"there is no branch {name!r}; there are: {_listed(names)}")
     with translated(f"delete branch {name!r}"):
         table.own().dataset.branches.delete(name)
     AuditLog.of(table).drop(name)
+    drop_state(table.place, name)
 
 
 def clone(table: Table, version: int, uri: str) -> None:
@@ -440,10 +466,16 @@ def clone(table: Table, version: int, uri: str) -> None:
     The version gets a tag of its own, so that clean-up never removes these files.
 
     Raises:
+        InvalidInputError: `uri` is in another kind of place, from where files are not shared.
         ConflictError: there is a store at `uri`.
         StoreFormatError: there is something else.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
+    if _kind_of_place(uri) != _kind_of_place(table.uri):
+        raise InvalidInputError(
+            f"{uri} is in another kind of place than {table.uri}, whose files a checkout reads "
+            "where they are; name a place of the same kind, or copy the memories with export_store"
+        )
     refuse_other_things(uri)
     name = (
         f"checkout-v{version}" if table.branch == "main" else f"checkout-{table.branch}-v{version}"
@@ -466,6 +498,12 @@ def clone(table: Table, version: int, uri: str) -> None:
         if fresh:
             delete_tag(table, name)
         raise
+
+
+def _kind_of_place(uri: str) -> str:
+    """The scheme; "" for a local path."""
+    scheme, mark, _ = uri.partition("://")
+    return scheme.lower() if mark else ""
 
 
 def _refuse_name(what: str, name: str) -> None:

@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import ConflictError, NotFoundError
+from lance_memory.storage.disk.aside import mended
 from lance_memory.storage.disk.durable import OnDisk
-from lance_memory.storage.disk.whole import mended
 from lance_memory.storage.engine import (
     CommitConflictError,
     MissingFileError,

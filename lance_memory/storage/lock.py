@@ -8,7 +8,13 @@ from pathlib import Path
 
 from lance_memory.errors import ConflictError, StorageError
 
-__all__ = ["held"]
+__all__ = ["UPKEEP", "held"]
+
+UPKEEP = "upkeep.lock"
+"""The name of the lock of upkeep: whoever holds it changes no row, and nobody else removes files.
+
+Who also takes a table's `writing` takes this one first: upkeep, which holds it, may wait for that.
+"""
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from lance_memory.storage.engine import (
 )
 from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.lock import held
+from lance_memory.storage.place import Place
 from lance_memory.storage.rewritten import branch_of
 from lance_memory.storage.snapshot import Snapshot
 
@@ -165,7 +166,10 @@ class Table:
             except MissingFileError:
                 if "://" not in uri:
                     raise
-            return cls.open(uri, **how)
+            made = cls.open(uri, **how)
+            if durability is Durability.POWER:
+                made.settle()  # rows that no version has are refused, so a version comes first
+            return made
 
     @classmethod
     def open_or_create(
@@ -199,6 +203,11 @@ class Table:
     def root(self) -> str:
         """The table's own directory, whatever the branch."""
         return _table_uri(self.uri)
+
+    @property
+    def place(self) -> Place:
+        """The store's directory: the small files beside the table, and its locks."""
+        return Place(self.uri, storage_options=self.storage_options)
 
     @property
     def is_remote(self) -> bool:
@@ -374,7 +383,7 @@ class Table:
                 "doctor --fix` has set aside what is torn, or built it anew"
             )
 
-    def refuse_earlier_schema(self) -> None:
+    def refuse_writes(self) -> None:
         """To be called before anything is written, tags and indices too.
 
         Raises:
@@ -428,7 +437,7 @@ class Table:
                 cut, the disk failed.
         """
         if not any_schema:
-            self.refuse_earlier_schema()
+            self.refuse_writes()
         disk = self._disk if self.durability is Durability.POWER else None
         settling = None if disk is None else Settling(disk)
         with self.writing:
@@ -508,12 +517,18 @@ class Table:
         return None if self.branch == _MAIN else self.branch
 
     def _waited(self, until: float) -> bool:
-        """Wait for a switch of the vectors that is under way; whether there was any need to."""
-        left = min(until - time.time(), _LONGEST_WAIT)
+        """Wait for a switch of the vectors that is under way; whether there was any need to.
+
+        None closes the table for as long as the longest wait: a time that is further away was
+        written before the clock was set back, by a process that is gone.
+        """
+        left = until - time.time()
+        if not 0 < left <= _LONGEST_WAIT:
+            return False
         end = time.monotonic() + left
         while time.monotonic() < end and self.latest().format.closed_until == until:
             time.sleep(_LOOK_AGAIN)
-        return left > 0
+        return True
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take a version that was just made as the newest, unless a newer one is known."""
@@ -677,4 +692,11 @@ def refuse_other_things(uri: str) -> None:
         if path.is_dir() and not (path / TABLE_NAME).exists() and any(path.iterdir()):
             raise StoreFormatError(
                 f"{uri} holds other files and no store; name an empty or a new directory"
+            )
+        table = path / TABLE_NAME
+        rows = any((table / "data").glob("*.lance"))  # a making that was cut short left none
+        if rows and not any((table / "_versions").glob("*.manifest")):
+            raise StoreFormatError(
+                f"{uri} has files of memories and no version of them: a store was copied in part, "
+                f"or damaged; restore {TABLE_NAME}/_versions, or the store from a backup"
             )

@@ -21,6 +21,7 @@ from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import one_array
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
+from lance_memory.storage.erase.needles import Needles
 
 __all__ = [
     "ABOUT",
@@ -192,16 +193,16 @@ def about(
 
     Args:
         rows: with `ABOUT` as columns.
-        ids: of memories; among the hits, or in the question.
-        texts: in the question.
+        ids: of memories; among the hits, or in the question, see `Needles.quoted`.
+        texts: whose beginning is in the question.
         scopes: the very scope that a query was kept to.
     """
     mask = holding(rows, ids)
-    needles = [*ids, *texts]
+    needles = Needles(ids, texts)
     names = [scope.names() for scope in scopes]
     for i, row in enumerate(rows.select(["query", *SCOPE_LEVELS]).to_pylist()):
         query = row.pop("query")
-        mask[i] = mask[i] or row in names or any(needle in query for needle in needles)
+        mask[i] = mask[i] or row in names or needles.quoted(query)
     return mask
 
 

@@ -121,8 +121,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(template: Path, tmp_path: Path, lmem: Lmem) -> Path:
-    """A copy of it where `lmem` looks."""
-    return Path(shutil.copytree(template, tmp_path / "memory"))
+    """A copy of it where `lmem` looks, whose branch reads the files of the copy."""
+    from lance_memory.storage import Table
+    from lance_memory.storage.disk.moved import brought_home
+
+    path = Path(shutil.copytree(template, tmp_path / "memory"))
+    brought_home(Table.open(str(path)))
+    return path
 
 
 @pytest.fixture

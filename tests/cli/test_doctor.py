@@ -64,3 +64,17 @@ def test_what_is_not_safe_to_fix_is_left_and_said(lmem, store):
         "dangling_successor"
     ]
     assert done.json["fixed"] == []
+
+
+def test_an_old_file_that_is_damaged_is_told_without_a_deep_look(lmem, store):
+    """And is not fixed: no version is given up for it."""
+    lmem("add", "after it", "--format", "quiet")
+    file = min((store / "memories.lance" / "data").iterdir(), key=lambda path: path.stat().st_mtime)
+    manifests = sorted((store / "memories.lance" / "_versions").glob("*.manifest"))
+    for path in manifests[1:]:
+        path.unlink()
+    file.write_bytes(file.read_bytes()[:-40])
+    done = lmem("doctor", "--format", "json")
+    found = [one for one in done.json["findings"] if one["code"] == "damaged_file"]
+    assert (done.code, [one["fixable"] for one in found]) == (1, [False])
+    assert file.name in found[0]["sample"][0]

@@ -43,7 +43,7 @@ def test_it_is_not_done_without_a_yes(lmem, ids):
 
 def test_c39_the_forgotten_are_gone_and_the_log_has_a_tombstone(lmem, ids):
     done = lmem("forget", ids[0], "--yes", "--reason", "she asked", "--format", "json")
-    assert (done.code, done.json["ids"], done.json["proof"]["found"]) == (0, [ids[0]], [])
+    assert (done.code, done.json["plan"]["ids"], done.json["proof"]["found"]) == (0, [ids[0]], [])
     assert lmem("get", ids[0]).code == 3
     stone = lmem("log", "--limit", "1", "--format", "json").json[0]
     assert (stone["operation"], stone["reason"]) == ("forget", "she asked")
@@ -70,3 +70,16 @@ def test_an_interrupted_one_is_finished(lmem, ids, tmp_path):
     store = MemoryStore.open(tmp_path / "memory", create=False)
     assert {m.id for m in store.list()} == set(ids[1:])
     assert store.unfinished_forgetting() is None
+
+
+def test_a_plan_is_not_saved_inside_the_store(lmem, ids, tmp_path):
+    inside = tmp_path / "memory" / "pass.plan"
+    asked = ("consolidate", "--min-similarity", "0.5", "--dry-run", "--plan", str(inside))
+    done = lmem(*asked)
+    assert (done.code, "inside the store" in done.err, inside.exists()) == (2, True, False)
+
+
+def test_a_reason_that_quotes_is_refused(lmem, ids):
+    done = lmem("forget", ids[0], "--yes", "--reason", "was: the zanzibarine recipe of ann")
+    assert (done.code, "quotes" in done.err) == (2, True)
+    assert lmem("get", ids[0]).code == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,10 @@ def test_a_dry_run_leaves_nothing_behind(lmem, store, tmp_path):
     lmem("export-store", "a.zip")
     done = lmem("import-store", "a.zip", "--store", "other", "--dry-run")
     assert (done.code, "stored         6" in done.out) == (0, True)
+    assert done.err == "dry run: nothing was written\n"
+    outside = lmem("import-store", "a.zip", "--store", "other", "--user", "zz")
+    assert (outside.code, outside.err) == (0, "nothing was written\n")
+    assert "outside the scope  6" in outside.out
     assert not (tmp_path / "other").exists()
     assert lmem("export-store", "b.zip", "--dry-run").err == "dry run: nothing was written\n"
     assert not (tmp_path / "b.zip").exists()
@@ -52,6 +58,8 @@ def test_failures_have_their_exit_codes(lmem, store):
         (["backups", "nothing"], 3, "there are no backups at"),
         (["restore", "nothing", "new"], 3, "there are no backups at"),
         (["backup", "memory/inside"], 2, "inside the store"),
+        (["archive", "a.csv", "--user", "bob", "--yes"], 2, "ends like a file of another kind"),
+        (["checkout", "start", "s3://bucket/x"], 2, "another kind of place"),
     ):
         done = lmem(*words)
         assert (done.code, message in " ".join(done.err.split())) == (code, True), done.err
@@ -86,7 +94,8 @@ def test_a_backup_is_listed_checked_and_restored(lmem, backed_up, tmp_path):
         assert done["backup"]["name"] == (first if first in at else second)
         assert len(lmem("list", "--store", place, "--format", "jsonl").lines) == 5
         assert lmem("tag", "--store", place, "--format", "json").json == {"start": 3}
-    assert lmem("restore", "b", "r9", "--at", "2000-01-01").code == 3
+    early = lmem("restore", "b", "r9", "--at", "2000-01-01")
+    assert (early.code, "no backup from before 2000-01-01T00:00:00+00:00" in early.err) == (3, True)
     assert not (tmp_path / "r9").exists()
 
 
@@ -108,3 +117,62 @@ def test_damage_is_exit_code_1(lmem, backed_up, tmp_path):
     assert lmem("restore", "b", "r").code == 1
     mended = lmem("backup", "b", "--verify")
     assert (mended.code, lmem("backups", "b", "--verify").code) == (0, 0), mended.err
+
+
+def test_a_damaged_manifest_is_named_and_fails_verification_alone(lmem, backed_up, tmp_path):
+    first, second = backed_up
+    with (tmp_path / "b" / "backups" / f"{first}.json").open("a") as file:
+        file.write("x")
+    for words, code in (
+        (["backups", "b"], 0),
+        (["backups", "b", "--verify"], 1),
+        (["backup", "b"], 0),
+        (["backup", "b", "--verify"], 1),
+        (["restore", "b", "r"], 0),
+    ):
+        done = lmem(*words, "--format", "quiet")
+        assert (done.code, bool(done.out)) == (code, True)
+        label = "error" if code else "warning"
+        assert f"{label}: {tmp_path / 'b' / 'backups' / first}.json is damaged" in done.err
+        assert "until another copy of this file is put there, or it is removed" in done.err
+    assert second in lmem("backups", "b", "--format", "quiet").out.split()
+
+
+ENDING = """
+import atexit, os, signal, sys
+from lmem.main import main
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def waiting(store, timeout=None):
+    press()
+    return whole(store, timeout)
+
+if sys.argv.pop(1) == "upkeep":
+    from lance_memory import MemoryStore
+    whole, MemoryStore.wait_for_upkeep = MemoryStore.wait_for_upkeep, waiting
+code = main()
+press()
+atexit.register(press)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "words", "code"),
+    [
+        ("end", ["list", "--format", "quiet"], 0),
+        ("end", ["get", "nothing"], 3),
+        ("upkeep", ["retire", "k0", "--yes"], 0),
+    ],
+)
+def test_ctrl_c_after_the_answer_changes_nothing(when, words, code, store, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, when, *words, "--store", str(tmp_path / "memory")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, "interrupted" in done.stderr) == (code, False), done.stderr

@@ -93,6 +93,33 @@ def test_ctrl_c_before_anything_is_written_says_so(store, version):
     assert version() == before
 
 
+FORGETTING = """
+import os, signal, sys
+from lance_memory.govern.forget import run
+def prove(*given):
+    os.kill(os.getpid(), signal.SIGINT)
+run.prove = prove
+from lmem.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_ctrl_c_while_forgetting_says_that_it_was_begun_and_the_same_again_goes_on(store, version):
+    """Before the proof: no version is made after it, and the memory can be found no more."""
+    one = MemoryStore.open(store).list()[0].id
+    command = ["--store", str(store), "forget", one, "--yes", "--format", "quiet"]
+    done = subprocess.run(
+        [sys.executable, "-c", FORGETTING, *command],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    told = "interrupted: forgetting 1 memories was begun; `lmem forget --finish` goes on\n"
+    assert (done.returncode, done.stderr) == (130, told)
+    again = subprocess.run(
+        [LMEM, *command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (again.returncode, again.stdout) == (0, f"{one}\n"), again.stderr
+
+
 LOADING = """
 import builtins, os, signal, sys
 before = builtins.__import__

@@ -33,6 +33,7 @@ def test_a_write_that_makes_upkeep_due_ends_with_it(lmem, store, many):
 
 def test_upkeep_that_fails_is_told_after_a_write_and_fails_optimize(lmem, store, many):
     """C34."""
+    (store / "upkeep.lock").unlink(missing_ok=True)
     (store / "upkeep.lock").mkdir()
     done = lmem("import", many, "--format", "json")
     assert done.code == 0

@@ -67,7 +67,7 @@ def test_c39_a_forgotten_text_is_in_no_version_tag_branch_or_index(store, kept):
 
     assert files_with(store, one.id, "zanzibarine", "quxomatic", "recipe") == []
     assert (plan.ids, plan.tags, plan.branches) == ((one.id,), {"held": held}, ("trial",))
-    assert (done.ids, done.versions, done.proof.found) == (plan.ids, plan.versions, ())
+    assert (done.plan.ids, done.plan.versions, done.proof.found) == (plan.ids, plan.versions, ())
     assert store.tags() == {"held": held}
     for view in (store, store.at("held"), store.at(held), store.at(clean)):
         assert everything(view) == kept
@@ -109,7 +109,7 @@ def test_a_version_that_never_held_it_stays_as_it_was(store, kept):
     done = store.forget(one.id)
     after = {e.version: e for e in store.log(upkeep=True)}
     assert {v: after[v] for v in state} == state
-    assert done.versions == {"main": (before + 1,)}
+    assert done.plan.versions == {"main": (before + 1,)}
 
 
 def test_the_log_keeps_who_and_when_and_a_tombstone_without_content(store, kept):
@@ -134,7 +134,7 @@ def test_c39_it_is_found_by_id_beginning_or_key_also_when_it_was_deleted_long_ag
     store.delete(one.id)
     store.optimize()
     ref = {"id": one.id, "beginning": one.id[:-3], "key": "recipe"}[name]
-    assert store.forget(ref).ids == (one.id,)
+    assert store.forget(ref).plan.ids == (one.id,)
     assert files_with(store, one.id, "zanzibarine") == []
 
 
@@ -167,7 +167,7 @@ def test_c12_forgetting_everything_of_one_user_touches_nothing_of_another(store,
     store.add_many([{"content": f"note {i} of bob", "user": "ann"} for i in range(8)])
     bobs = {m.id: m for m in store.list(user="bob", states="any")}
     done = store.forget(user="ann")
-    assert len(done.ids) == 8
+    assert len(done.plan.ids) == 8
     assert {m.id: m for m in store.list(states="any")} == bobs
     assert store.count(user="ann", states="any") == 0
 
@@ -180,7 +180,7 @@ def test_a_scoped_handle_forgets_within_its_scope_alone(store, kept):
         handle.forget(other)
     with pytest.raises(ScopeError):
         handle.forget(user="bob")
-    assert handle.forget(mine.id).ids == (mine.id,)
+    assert handle.forget(mine.id).plan.ids == (mine.id,)
     assert everything(store) == kept
 
 
@@ -192,7 +192,7 @@ def test_a_stretch_of_a_session_can_be_forgotten(store):
     first, last = start + timedelta(days=1), start + timedelta(days=3)
     done = store.forget(session="s", since=first, until=last)
     assert sorted(everything(store).values()) == ["day 0", "day 3"]
-    assert len(done.ids) == 2
+    assert len(done.plan.ids) == 2
 
 
 def test_successors_are_listed_and_go_along_when_asked(store):
@@ -328,7 +328,7 @@ def test_a_store_made_by_checkout_keeps_its_files_and_forgetting_is_refused(stor
         store.forget(one.id)
     assert clone.get(one.id).content == SECRET
     done = clone.forget(one.id)
-    assert done.elsewhere == (f"{store.uri}/memories.lance",)
+    assert done.plan.elsewhere == (f"{store.uri}/memories.lance",)
     assert everything(clone) == {}
     store.untag(tag)
     store.forget(one.id)
@@ -341,7 +341,7 @@ def test_the_vector_index_is_built_again_without_them(store):
     store.optimize(vector_index_from=10)
     gone = store.forget(user="u1")
     info = store.index()
-    assert (info.rows, info.unindexed_rows, len(gone.ids)) == (200, 0, 200)
+    assert (info.rows, info.unindexed_rows, len(gone.plan.ids)) == (200, 0, 200)
     found = store.search("note 7", mode="vector", k=50, states="any").hits
     assert {hit.memory.scope.user for hit in found} == {"u0"}
 
@@ -350,7 +350,7 @@ def test_a_memory_is_meant_if_it_passed_the_filter_once(store):
     one = store.add("a note", user="ann", metadata={"topic": "health"})
     store.add("another", user="ann", metadata={"topic": "work"})
     store.update(one.id, metadata={"topic": "other"})
-    assert store.forget(user="ann", metadata={"topic": "health"}).ids == (one.id,)
+    assert store.forget(user="ann", metadata={"topic": "health"}).plan.ids == (one.id,)
 
 
 def test_an_unfinished_forgetting_is_told_and_finished(store, kept):
@@ -403,6 +403,6 @@ def test_c41_a_tenant_of_10_000_memories_is_forgotten_in_one_go(store):
     store.add("a note of another", tenant="other")
     store.optimize()
     done = store.forget(tenant="acme", reason="the contract ended")
-    assert (len(done.ids), done.proof.found) == (10_000, ())
+    assert (len(done.plan.ids), done.proof.found) == (10_000, ())
     assert list(everything(store).values()) == ["a note of another"]
     assert store.log(limit=1)[0].deleted == 10_000

@@ -57,6 +57,12 @@ memories = st.fixed_dictionaries(
 )
 
 
+def sound(item):
+    """A memory that names a successor where it is superseded, and else none."""
+    successor = (item.get("superseded_by") or "x") if item["state"] == "superseded" else None
+    return {**item, "superseded_by": successor}
+
+
 def rows_of(view):
     """Every column of every row, embeddings included, in the order of the ids."""
     return view.to_arrow().combine_chunks().sort_by("id")
@@ -82,11 +88,11 @@ def forge(archive, *, table=None, **changes):
 
 
 def sign(manifest, told):
-    body = {name: value for name, value in told.items() if name not in ("format", "checksum")}
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True, indent=1)
+    """Write a manifest whose checksum is right."""
+    body = {name: value for name, value in told.items() if name != "checksum"}
+    text = json.dumps(body, ensure_ascii=False, sort_keys=True)
     checksum = hashlib.sha256(text.encode()).hexdigest()
-    whole = {"format": told["format"], **body, "checksum": checksum}
-    manifest.write_text(json.dumps(whole), encoding="utf-8")
+    manifest.write_text(json.dumps({**body, "checksum": checksum}), encoding="utf-8")
 
 
 def flip(path, at=-20):

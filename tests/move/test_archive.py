@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from move_kit import flip, forge, memories, modes, rows_of
+from move_kit import flip, forge, memories, modes, rows_of, sound
 
 from lance_memory import (
     ConflictError,
@@ -34,7 +34,7 @@ def test_export_then_import_is_the_same_store(embedder, ticking, items, name):
     with tempfile.TemporaryDirectory() as folder:
         options = {"embedder": embedder, "clock": ticking()}
         store = MemoryStore.open(Path(folder, "one"), **options)
-        store.add_many(items)
+        store.add_many([sound(item) for item in items])
         active = [m.id for m in store.list()]
         if len(active) > 1:
             store.supersede(active[:1], "what took its place")
@@ -128,7 +128,7 @@ def test_a_dry_run_writes_nothing_and_says_the_same(full, other, tmp_path):
 def test_archives_are_for_their_owner_alone(full, tmp_path):
     full.export_store(tmp_path / "deep" / "archive")
     full.export_store(tmp_path / "archive.zip")
-    assert modes(tmp_path / "deep") == ({"0o600"}, {"0o700"})
+    assert modes(tmp_path / "deep" / "archive") == ({"0o600"}, {"0o700"})
     assert oct((tmp_path / "archive.zip").stat().st_mode & 0o777) == "0o600"
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_zip_is_refused(damage, full, other, tmp_path):
 def test_a_manifest_cannot_name_what_is_outside(name, archived, other):
     (file,) = json.loads((archived / "manifest.json").read_text())["files"]
     forge(archived, files=[{**file, "name": name}])
-    with pytest.raises(StoreFormatError, match="a name or number in it, is wrong"):
+    with pytest.raises(StoreFormatError, match="a name or number in it is wrong"):
         other.import_store(archived)
 
 
@@ -218,7 +218,7 @@ def test_what_no_store_could_hold_is_refused(change, message, archived, other):
 
 def test_other_columns_are_refused(archived, other):
     forge(archived, table=lambda table: table.drop_columns(["tags"]))
-    with pytest.raises(StorageError, match="its columns are others"):
+    with pytest.raises(StorageError, match="others: tags is missing, not list<item: string>;"):
         other.import_store(archived)
 
 
@@ -341,3 +341,83 @@ def test_a_new_store_takes_the_archives_model(full, tmp_path, clock):
 def test_an_export_leaves_no_hold_behind(full, tmp_path):
     full.export_store(tmp_path / "archive")
     assert list(Path(full.uri).rglob("lmem-hold-*")) == []
+
+
+def edge(relation, target):
+    return [{"relation": relation, "target": target, "note": ""}]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"key": ["k", "k", "k", None]}, "3 memories share their key .*: a, b, c"),
+        ({"state": ["superseded"] * 4}, "4 memories are superseded and have no successor"),
+        ({"superseded_by": [None, "a", None, None]}, "1 memories are superseded .*: b"),
+        (
+            {
+                "state": ["superseded", "superseded", "active", "active"],
+                "superseded_by": ["b", "a", None, None],
+            },
+            "2 memories lead back to themselves .*: a, b",
+        ),
+        (
+            {"state": ["superseded", *["active"] * 3], "superseded_by": ["a", *[None] * 3]},
+            "1 memories lead back to themselves .*: a",
+        ),
+        (
+            {"relationships": [edge("updates", "b"), edge("consolidates", "a"), [], []]},
+            "2 memories lead back to themselves .*: a, b",
+        ),
+    ],
+)
+def test_rows_that_break_the_rules_of_a_store_are_refused_by_name(
+    values, message, other, reopen, tmp_path
+):
+    store = reopen(tmp_path / "plain")
+    store.add_many([{"content": f"number {i}", "id": i} for i in "abcd"])
+    store.export_store(tmp_path / "archive")
+
+    def broken(table):
+        table = table.sort_by("id")
+        for name, column in values.items():
+            field = table.schema.field(name)
+            made = pa.array(column, field.type)
+            table = table.set_column(table.column_names.index(name), field, made)
+        return table
+
+    forge(tmp_path / "archive", table=broken)
+    for dry_run in (True, False):
+        with pytest.raises(RejectedError, match=message):
+            other.import_store(tmp_path / "archive", dry_run=dry_run)
+    assert other.count(states="any") == 0
+
+
+def test_a_circle_by_way_of_the_stores_own_rows_is_refused(other, reopen, tmp_path):
+    store = reopen(tmp_path / "plain")
+    store.add("one", id="a", state="superseded", superseded_by="b")
+    store.export_store(tmp_path / "archive")
+    other.add("two", id="b", state="superseded", superseded_by="a")
+    with pytest.raises(RejectedError, match=r"1 memories lead back to themselves .*: a;"):
+        other.import_store(tmp_path / "archive")
+
+
+def test_what_deletion_left_dangling_is_moved_as_it_is(full, other, tmp_path):
+    """A successor that is gone is the only trace that something took a memory's place."""
+    full.delete(full.get("a").superseded_by)
+    full.export_store(tmp_path / "archive")
+    other.import_store(tmp_path / "archive")
+    assert rows_of(other).equals(rows_of(full))
+
+
+def test_endings_say_what_an_archive_is(full, other, tmp_path):
+    full.export_store(tmp_path / "x.ZIP")
+    assert ((tmp_path / "x.ZIP").is_file(), other.import_store(tmp_path / "x.ZIP").stored) == (
+        True,
+        5,
+    )
+    for name in ("a.csv", "a.tar.gz", "a.parquet"):
+        for dry_run in (True, False):
+            with pytest.raises(InvalidInputError, match="ends like a file of another kind"):
+                full.export_store(tmp_path / name, dry_run=dry_run)
+    full.export_store(tmp_path / "of 2025.12")
+    assert (tmp_path / "of 2025.12" / "manifest.json").is_file()

@@ -8,7 +8,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from move_kit import flip, modes, rows_of
+from move_kit import flip, modes, rows_of, sign
 
 from lance_memory import (
     BackupSet,
@@ -167,14 +167,29 @@ def test_what_cannot_be_mended_is_told(full, target):
     ]
 
 
-def test_a_damaged_manifest_is_named_and_nothing_is_removed(full, target):
-    full.backup(target)
-    manifest = next((target / "backups").iterdir())
-    flip(manifest, 100)
+def test_a_damaged_manifest_is_named_and_all_else_goes_on(full, target, tmp_path, clock):
+    old = full.backup(target).backup
+    manifest = target / "backups" / f"{old.name}.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole + "x")
     before = files_of(target)
+    full.add("later", user="ann")
+    full.optimize(index=None, clean_older_than=timedelta(0))
+    clock.forward(minutes=1)
+    done = full.backup(target, keep=ONE)
+    kept = BackupSet(target)
+    assert (done.removed, done.removed_bytes, kept.surplus(ONE, now=clock())) == ((), 0, [])
+    assert {*before} <= {*files_of(target)}
+    assert kept.backups() == [done.backup]
+    for found in (done.damaged, kept.damaged(), kept.verify()):
+        assert [(d.file, d.backups) for d in found] == [(f"backups/{manifest.name}", (old.name,))]
+        assert str(manifest) in found[0].reason
+    assert kept.restore(tmp_path / "newest").backup == done.backup
     with pytest.raises(StorageError, match=manifest.name):
-        full.backup(target, keep=ONE)
-    assert files_of(target) == before
+        kept.restore(tmp_path / "never", at=old.name)
+    manifest.write_text(whole)
+    assert ([*kept.verify()], kept.backups()) == ([], [done.backup, old])
+    assert done.backup.sequence > old.sequence
 
 
 def test_rotation_keeps_what_is_asked_for(full, target, clock):
@@ -265,8 +280,8 @@ def test_a_manifest_cannot_write_outside(name, full, target, tmp_path):
     manifest = next((target / "backups").iterdir())
     told = json.loads(manifest.read_text())
     told["files"][name] = next(iter(told["files"].values()))
-    resigned(manifest, told)
-    with pytest.raises(StorageError, match="is wrong"):
+    sign(manifest, told)
+    with pytest.raises(StorageError, match="in it is wrong"):
         BackupSet(target).restore(tmp_path / "deep" / "restored")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["backups of it", "store"]
 
@@ -288,15 +303,72 @@ def test_a_restored_branch_never_reads_the_store_it_came_from(full, target, tmp_
     assert list(told["bases"].values()) == ["memories.lance"]
     told["bases"] = {}
     told["bases"]["/another/place"] = "memories.lance"
-    resigned(manifest, told)
+    sign(manifest, told)
     with pytest.raises(StorageError, match="not a directory that the backup's manifest names"):
         BackupSet(target).restore(tmp_path / "restored")
 
 
-def resigned(manifest, told):
-    import hashlib
+def test_the_last_backup_is_the_last_one_made_whatever_the_clock_said(
+    full, target, tmp_path, clock
+):
+    ahead = full.backup(target).backup
+    clock.forward(days=-30)
+    last = full.backup(target).backup
+    now = clock()
+    kept = BackupSet(target)
+    assert kept.backups() == [last, ahead]
+    assert kept.restore(tmp_path / "r").backup == last
+    assert kept.restore(tmp_path / "by then", at=now).backup == last
 
-    body = {name: value for name, value in told.items() if name != "checksum"}
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    manifest.write_text(json.dumps({**body, "checksum": checksum}))
+
+def test_lost_transaction_files_are_not_needed(full, target, tmp_path, reopen):
+    before = rows_of(full)
+    shutil.rmtree(tmp_path / "store" / "memories.lance" / "_transactions")
+    store = reopen(tmp_path / "store")
+    done = store.backup(target)
+    assert done.left_out
+    assert all("/_transactions/" in name for name in done.left_out)
+    BackupSet(target).restore(tmp_path / "restored")
+    restored = reopen(tmp_path / "restored")
+    assert rows_of(restored).equals(before)
+    assert restored.log() == store.log()
+    (found,) = [f for f in store.doctor().findings if f.code.startswith("missing")]
+    assert (found.code, found.severity) == ("missing_transaction", "note")
+
+
+def test_a_place_inside_a_store_or_the_backups_is_refused_through_links_too(full, target, tmp_path):
+    full.backup(target)
+    for real in ("store", target.name):
+        (tmp_path / "link").symlink_to(tmp_path / real)
+        for place in (tmp_path / real / "x", tmp_path / "link" / "x"):
+            with pytest.raises(InvalidInputError, match="is inside the"):
+                BackupSet(target).restore(place)
+        (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    with pytest.raises(InvalidInputError, match="is inside the store"):
+        full.backup(tmp_path / "link" / "backups")
+
+
+def test_what_is_no_place_moment_or_rule_is_refused(full, target, tmp_path):
+    full.backup(target)
+    kept = BackupSet(target)
+    for call in (
+        lambda: full.backup(target, keep=5),
+        lambda: full.backup(None),
+        lambda: full.export_store(None),
+        lambda: kept.restore(tmp_path / "r", at=5),
+        lambda: kept.restore(None),
+        lambda: kept.restore(tmp_path / "r", at=datetime(2020, 1, 1)),
+        lambda: kept.surplus(5, now=datetime.now(UTC)),
+        lambda: BackupSet(3),
+    ):
+        with pytest.raises(InvalidInputError):
+            call()
+
+
+def test_a_damaged_content_of_an_interrupted_backup_is_copied_anew(full, target):
+    full.backup(target)
+    flip(object_of(target, "/data/"))
+    next((target / "backups").iterdir()).unlink()
+    assert full.backup(target).copied == 1
+    assert BackupSet(target).verify() == []

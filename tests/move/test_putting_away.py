@@ -96,6 +96,16 @@ def test_nothing_to_archive_makes_no_file_and_no_version(full, tmp_path):
 def test_a_scope_is_needed_and_superseded_memories_stay(full, tmp_path):
     with pytest.raises(ScopeError):
         full.archive(tmp_path / "old.jsonl", until=ANN["until"])
-    with pytest.raises(ConflictError, match="superseded"):
+    told = r"old\.jsonl is written and whole, and no memory was retired: .*superseded"
+    with pytest.raises(ConflictError, match=told):
         full.archive(tmp_path / "old.jsonl", user="ann", states="superseded")
     assert full.get("a").state == "superseded"
+
+
+def test_an_ending_of_another_kind_is_refused_and_capitals_are_none(full, tmp_path):
+    for name in ("a.csv", "a.parquet.gz"):
+        for dry_run in (True, False):
+            with pytest.raises(InvalidInputError, match=r"in \.jsonl or \.parquet or \.zip, or a"):
+                full.archive(tmp_path / name, dry_run=dry_run, **ANN)
+    full.archive(tmp_path / "old.JSONL", **ANN)
+    assert len((tmp_path / "old.JSONL").read_text().splitlines()) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_memory import BackupSet
+from lance_memory import BackupSet, InvalidInputError
 
 pytestmark = pytest.mark.slow
 
@@ -32,3 +32,11 @@ def test_a_remote_store_is_archived_backed_up_and_restored(s3, bucket, reopen, t
     restored = reopen(tmp_path / "restored", create=False)
     assert (rows_of(restored), restored.tags()) == (rows_of(store), {"start": tag})
     assert rows_of(reopen(tmp_path / "restored", branch="side")).equals(rows_of(side))
+
+
+def test_a_checkout_stays_in_the_same_kind_of_place(s3, bucket, reopen, tmp_path):
+    store = reopen(f"{bucket}/memory", storage_options=s3.options)
+    store.add("a b")
+    with pytest.raises(InvalidInputError, match="another kind of place"):
+        store.checkout(store.version, tmp_path / "local")
+    assert ([*tmp_path.iterdir()], store.tags()) == ([], {})

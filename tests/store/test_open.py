@@ -182,3 +182,22 @@ store.rollback(3); store.search("one"); store.add("after")
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("upkeep", [True, 5, "x", {}])
+def test_what_is_no_upkeep_is_refused_before_anything_is_made(tmp_path, reopen, upkeep):
+    with pytest.raises(InvalidInputError, match="upkeep"):
+        reopen(tmp_path / "store", upkeep=upkeep)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_that_lost_its_versions_is_not_made_anew(tmp_path, reopen):
+    store = reopen(tmp_path / "store", upkeep=None)
+    store.add("hello")
+    versions = tmp_path / "store" / "memories.lance" / "_versions"
+    versions.rename(tmp_path / "_versions")
+    for create in (True, False):
+        with pytest.raises(StoreFormatError, match="no version of them"):
+            reopen(tmp_path / "store", create=create)
+    (tmp_path / "_versions").rename(versions)
+    assert reopen(tmp_path / "store").count() == 1

@@ -434,3 +434,14 @@ def test_options_that_mean_nothing_are_refused(wrong):
 def test_a_mode_may_be_a_word():
     assert Upkeep(mode="inline").mode is lance_memory.UpkeepMode.INLINE
     assert Upkeep().retain == Retain()
+
+
+def test_a_store_that_is_closed_is_tended_and_its_directory_can_go(tmp_path, reopen):
+    with reopen(tmp_path / "store", upkeep=EAGER) as store:
+        for i in range(20):
+            store.add(f"pear {i}")
+    assert not store.upkeep_status().running
+    assert "done at version" in str(store.upkeep_status())
+    assert str(reopen(tmp_path / "new").upkeep_status()) == "all is well: nothing was due yet"
+    store.add("goes on")
+    assert store.count() == 21

@@ -417,9 +417,19 @@ def test_the_oldest_queries_go(recorded, path):
 def test_a_log_that_cannot_be_read_is_an_error(path, store):
     (path / "queries.lance").mkdir()
     (path / "queries.lance" / "_versions").mkdir()
-    (path / "queries.lance" / "_versions" / "1.manifest").write_text("no manifest")
+    manifest = path / "queries.lance" / "_versions" / f"{2**64 - 2}.manifest"
+    manifest.mkdir()
     with pytest.raises(StorageError):
         store.queries()
+
+
+def test_a_log_that_a_power_cut_has_torn_begins_anew_and_is_kept_aside(path, store):
+    versions = path / "queries.lance" / "_versions"
+    versions.mkdir(parents=True)
+    (versions / f"{2**64 - 2}.manifest").write_text("no manifest")
+    assert store.queries() == []
+    aside = path / "torn" / "queries.lance" / "_versions" / f"{2**64 - 2}.manifest"
+    assert aside.read_text() == "no manifest"
 
 
 # -- forgetting

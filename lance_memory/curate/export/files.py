@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,8 +16,7 @@ import pyarrow as pa
 from lance_memory.curate.export.manifest import ExportedFile
 from lance_memory.curate.export.options import ExportFileType
 from lance_memory.curate.export.target import Target
-from lance_memory.errors import StorageError
-from lance_memory.files import make_private, new_file, write_whole
+from lance_memory.files import beside, make_private, new_file, saving, write_whole
 
 __all__ = ["Stage", "staged"]
 
@@ -184,21 +182,14 @@ def staged(target: Target, schema: pa.Schema, *, dry_run: bool) -> Iterator[Stag
         with _saving(target):
             if not dry_run:
                 place = target.directory.absolute()
-                there = next(p for p in (place, *place.parents) if p.is_dir())
-                made = tempfile.TemporaryDirectory(dir=there, prefix=".export-")
-                directory = Path(stack.enter_context(made))
+                directory = stack.enter_context(beside(place / target.manifest))
             stage = Stage(target, schema, directory)
         stack.callback(stage.abandon)
         yield stage
 
 
-@contextmanager
-def _saving(target: Target) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = os.fspath(target.directory)
-        raise StorageError(f"the export to {place!r} cannot be written: {error}") from error
+def _saving(target: Target) -> AbstractContextManager[None]:
+    return saving(f"write the export to {os.fspath(target.directory)!r}")
 
 
 def _as_line(example: Mapping[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lance_memory.curate.export.options import ExportFileType, ExportOptions
 from lance_memory.errors import InvalidInputError
+from lance_memory.files import store_around
 
 __all__ = ["TRAIN", "VALIDATION", "Target"]
 
@@ -41,12 +42,19 @@ class Target:
 
         Raises:
             InvalidInputError: a split into one file, a suffix that says otherwise than
-                `file_type`, a remote path, or something is there and `overwrite` is off.
+                `file_type`, a remote path, a place inside a store, or something is there and
+                `overwrite` is off.
         """
         name = os.fspath(path)
         if "://" in name or "\0" in name or not name:
             raise InvalidInputError(f"{name!r} is no place on this machine; give a local path")
         place = Path(path)
+        store = store_around(place)
+        if store is not None:
+            raise InvalidInputError(
+                f"{name!r} is inside the store {store}; exports lie elsewhere: what is in a store "
+                "is looked through, and cleared, when something is forgotten"
+            )
         suffix = place.suffix.removeprefix(".").lower()
         single = suffix in list(ExportFileType)
         target = (

@@ -27,6 +27,7 @@ Check = Callable[[Patient], Iterator[HealthFinding]]
 
 CHECKS: tuple[Check, ...] = (
     of_files.torn,
+    of_files.moved,
     of_files.damaged,
     of_files.orphans,
     of_files.sizes,

@@ -11,19 +11,30 @@ from pathlib import Path
 from lance_memory.govern.doctor.health import HealthFinding, Severity, VersionBytes
 from lance_memory.govern.doctor.patient import SHOWN, Patient, finding
 from lance_memory.storage.disk import whole
+from lance_memory.storage.files.beside import side_tables
 from lance_memory.storage.files.inventory import Inventory, VersionOf, manifest_of
 from lance_memory.storage.files.lines import StoredFile
 from lance_memory.storage.files.readable import OTHER_CONTENTS, unreadable
-from lance_memory.storage.files.side_tables import side_tables
-from lance_memory.storage.place import Place
+from lance_memory.storage.table import TABLE_NAME
 
-__all__ = ["NOBODYS", "damaged", "modes", "old_orphans", "orphans", "sizes", "torn", "weigh"]
+__all__ = [
+    "NOBODYS",
+    "damaged",
+    "modes",
+    "moved",
+    "old_orphans",
+    "orphans",
+    "sizes",
+    "torn",
+    "weigh",
+]
 
 NOBODYS = timedelta(days=7)
 """A file that no version refers to may be a writer's at work; after as long the engine, too, takes
 it for nobody's."""
 
 _INDEX = "_indices/"
+_TRANSACTIONS = "/_transactions/"
 _READ = (".lance", ".idx", ".arrow")
 
 
@@ -32,7 +43,13 @@ def torn(patient: Patient) -> Iterator[HealthFinding]:
     found = whole.damage(patient.table)
     if found is None:
         return
-    lost = "what only the torn versions had is lost; it was not acknowledged as durable"
+    gone = found.version if found.version == found.opened + 1 else f"to {found.version}"
+    lost = (
+        f"versions {found.opened + 1} {gone}, and the tags and branches on them, are moved to "
+        'torn/, and nothing is deleted; with durability="process" acknowledged writes may be among '
+        'them, with "power" none is. Clean-up takes their data files after seven days: copy the '
+        "store before, to have a look at them"
+    )
     kept = "no row is lost: the indices are built anew"
     every = (*found.files, *found.indices)
     yield HealthFinding(
@@ -46,26 +63,46 @@ def torn(patient: Patient) -> Iterator[HealthFinding]:
     )
 
 
+def moved(patient: Patient) -> Iterator[HealthFinding]:
+    """Branches that look for files where the store was before it was moved or copied."""
+    yield from finding(
+        "moved",
+        Severity.ERROR,
+        "{n} branches look for files elsewhere that are in this store",
+        [f"{name}: in {', '.join(places)}" for name, places in sorted(patient.moved.items())],
+        fixable=True,
+    )
+
+
 def damaged(patient: Patient) -> Iterator[HealthFinding]:
-    """Files that are not there, or cannot be read: manifests always, all the others when deep."""
+    """Files that are not there, or cannot be read.
+
+    Manifests, and the sizes and ends of the newest version's rows, always; all files when deep.
+    """
     stock = patient.inventory
     yield from finding(
         "damaged_manifest",
         Severity.ERROR,
         "{n} versions cannot be opened: their manifests are damaged",
-        sorted(stock.damaged),
+        sorted(stock.damaged.keys() - {f"{TABLE_NAME}/tree/{name}" for name in patient.moved}),
         advice="other versions can be read; restore the store from a backup to have these back",
     )
+    lost = [path for path in stock.missing if _TRANSACTIONS in path]
     yield from finding(
         "missing_file",
         Severity.ERROR,
         "{n} files that versions refer to are not there",
-        _with_versions(stock, stock.missing),
+        _with_versions(stock, [path for path in stock.missing if path not in lost]),
         advice="restore the store from a backup; versions without these files can be read",
     )
-    if not patient.deep:
-        return
-    parted = _unreadable(patient)
+    yield from finding(
+        "missing_transaction",
+        Severity.NOTE,
+        "{n} transaction files are not there; each version has a copy of its own",
+        _with_versions(stock, lost),
+        advice="nothing is lost by it; what has removed them may have removed other files",
+    )
+    parted = _unreadable(patient) if patient.deep else _not_whole(patient)
     yield from finding(
         "damaged_file",
         Severity.ERROR,
@@ -87,6 +124,14 @@ def damaged(patient: Patient) -> Iterator[HealthFinding]:
         parted["old index"],
         advice="they go with their versions: `lmem optimize`",
     )
+
+
+def _not_whole(patient: Patient) -> dict[str, list[str]]:
+    """The files of the newest version's rows that are not of their size, or without their end."""
+    stock = patient.inventory
+    found = [path for path in whole.torn_rows(patient.table) if path not in stock.missing]
+    patient.spoiled = bool(found)
+    return {"file": _with_versions(stock, found), "index": [], "old index": []}
 
 
 def _unreadable(patient: Patient) -> dict[str, list[str]]:
@@ -113,7 +158,7 @@ def _unreadable(patient: Patient) -> dict[str, list[str]]:
 
 
 def _of_side_tables(patient: Patient) -> list[str]:
-    place = Place(patient.table.uri, storage_options=patient.table.storage_options)
+    place = patient.table.place
     tables = tuple(f"{name}/" for name in side_tables(place))
     return [p for p in place.names() if p.startswith(tables) and p.endswith(_READ)]
 

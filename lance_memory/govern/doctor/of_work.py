@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
+from lance_memory.errors import StorageError
 from lance_memory.govern.doctor.health import HealthFinding, Severity
 from lance_memory.govern.doctor.patient import Patient, finding
 from lance_memory.govern.forget import marker as forget_marker
 from lance_memory.record.schema import SCHEMA_VERSION, read_format
 from lance_memory.storage import history
 from lance_memory.storage.files.beside import look_beside
-from lance_memory.storage.place import Place
 from lance_memory.storage.upkeep.state import read_state
 from lance_memory.storage.vector.staged import STAGED
 
@@ -23,8 +24,13 @@ STALE = timedelta(days=1)
 
 def forgetting(patient: Patient) -> Iterator[HealthFinding]:
     """A forgetting that was interrupted: what was to be gone may still be there."""
-    mark = forget_marker.unfinished(patient.table)
+    try:
+        mark = forget_marker.unfinished(patient.table)
+    except StorageError as error:
+        yield HealthFinding(code="damaged_mark", severity=Severity.ERROR, message=str(error))
+        return
     if mark is not None:
+        left = [file for file in mark.left if Path(file).exists()]
         yield HealthFinding(
             code="unfinished_forget",
             severity=Severity.ERROR,
@@ -32,14 +38,14 @@ def forgetting(patient: Patient) -> Iterator[HealthFinding]:
             f"{mark.actor or 'nobody named'}, is not finished",
             count=len(mark.ids),
             sample=mark.ids[:1],
-            fixable=True,
+            fixable=not left,
+            advice=f"remove {', '.join(left)}, then `lmem forget --finish`" if left else "",
         )
 
 
 def tended(patient: Patient) -> Iterator[HealthFinding]:
     """Steps of the upkeep that follows writes, which fail."""
-    place = Place(patient.table.uri, storage_options=patient.table.storage_options)
-    state = read_state(place, patient.table.branch)
+    state = read_state(patient.table.place, patient.table.branch)
     yield from finding(
         "upkeep_fails",
         Severity.WARNING,

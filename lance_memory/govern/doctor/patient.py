@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_memory.govern.doctor.health import HealthFinding, Severity
 from lance_memory.record import soundness
 from lance_memory.storage import Snapshot, Table
+from lance_memory.storage.disk.moved import Moved, look_for_moved
 from lance_memory.storage.files.inventory import Inventory, VersionOf, take_stock
 
 __all__ = ["SHOWN", "Patient", "finding"]
@@ -51,6 +52,11 @@ class Patient:
     def inventory(self) -> Inventory:
         """The files of the store."""
         return take_stock(self.table)
+
+    @cached_property
+    def moved(self) -> Moved:
+        """The branches that look for files where the store once was."""
+        return look_for_moved(self.table)
 
     @property
     def here(self) -> VersionOf:

@@ -11,9 +11,8 @@ from lance_memory.govern.doctor.of_files import old_orphans
 from lance_memory.govern.doctor.patient import Patient
 from lance_memory.index.build import build_index
 from lance_memory.index.ensure import ensure_index
-from lance_memory.storage.disk import whole
+from lance_memory.storage.disk import aside, moved, whole
 from lance_memory.storage.erase.indices import drop_vector_index, renew
-from lance_memory.storage.place import Place
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.vector.facts import has_vector_index
 
@@ -23,25 +22,35 @@ Treatment = Callable[[Patient], Treated]
 
 
 def _set_aside(patient: Patient) -> Treated:
-    moved = whole.set_aside(patient.table)
-    message = f"moved aside {len(moved)} torn manifests and refs: {', '.join(moved)}"
+    gone = aside.set_aside(patient.table)
+    message = f"moved aside {len(gone)} torn manifests and refs: {', '.join(gone)}"
     left = whole.damage(patient.table)
     if left is not None and left.indices:
         rebuilt = _rebuild(patient).message
-        message = f"{message}; {rebuilt}" if moved else rebuilt
-    return Treated(code="torn", message=message, count=max(1, len(moved)))
+        message = f"{message}; {rebuilt}" if gone else rebuilt
+    return Treated(code="torn", message=message, count=max(1, len(gone)))
+
+
+def _bring_home(patient: Patient) -> Treated:
+    changed = moved.brought_home(patient.table)
+    return Treated(
+        code="moved",
+        message=f"{len(changed)} versions look for their files in this store now",
+        count=len(changed),
+    )
 
 
 def _rebuild(patient: Patient) -> Treated:
     """All of them: which one gives a wrong answer is known, which page of it is not."""
     table = patient.table
-    had_vectors = has_vector_index(table.latest())
-    if had_vectors:
-        drop_vector_index(table)
-    renew(table)
-    if had_vectors:
-        with suppress(InvalidInputError):  # of too few vectors none is built: a scan is exact
-            build_index(table)  # not `ensure_index`, which may adopt the old one's files
+    with upkeep.alone_anyway(table):
+        had_vectors = has_vector_index(table.latest())
+        if had_vectors:
+            drop_vector_index(table)
+        renew(table)
+        if had_vectors:
+            with suppress(InvalidInputError):  # of too few vectors none is built: a scan is exact
+                build_index(table)  # not `ensure_index`, which may adopt the old one's files
     return Treated(code="damaged_index", message="built all indices anew, from the rows", count=1)
 
 
@@ -59,10 +68,9 @@ def _optimize(patient: Patient) -> Treated:
 
 def _remove_orphans(patient: Patient) -> Treated:
     table = patient.table
-    place = Place(table.uri, storage_options=table.storage_options)
     files = old_orphans(patient)
     for file in files:
-        place.remove(file.name)
+        table.place.remove(file.name)
     freed = sum(file.size for file in files)
     return Treated(
         code="orphans", message=f"removed {len(files)} files of {freed:,} bytes", count=len(files)
@@ -75,6 +83,7 @@ def _let_go(patient: Patient) -> Treated:
 
 
 TREATMENTS: tuple[tuple[Collection[str], Treatment], ...] = (
+    (("moved",), _bring_home),
     (("torn",), _set_aside),
     (("damaged_index", "wrong_index"), _rebuild),
     (("stale_holds",), _let_go),

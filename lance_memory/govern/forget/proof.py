@@ -10,29 +10,45 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import NotFoundError, StorageError
-from lance_memory.govern.forget.marker import MARKER
+from lance_memory.govern.forget.marker import is_mark
 from lance_memory.govern.forget.results import ForgetProof
 from lance_memory.govern.forget.round import Round
 from lance_memory.storage import Snapshot
-from lance_memory.storage.engine import MissingFileError
-from lance_memory.storage.erase.stains import Needles, rows_in
+from lance_memory.storage.engine import MissingFileError, UnexplainedError
+from lance_memory.storage.erase.needles import Needles, is_distinctive, is_uuid
+from lance_memory.storage.erase.stains import rows_in
 from lance_memory.storage.files.lines import Line, lines_of, raw_tags, stored_files
+from lance_memory.storage.table import TABLE_NAME
+from lance_memory.storage.vector.staged import staged_tables
 
-__all__ = ["Evidence", "prove"]
+__all__ = ["Evidence", "HeldBesideError", "prove"]
 
 _RAW_NEEDLES = 16
 """So many ids and as many texts are looked for in bytes; ids that are UUIDs are all found."""
 
 _SEARCHED = 8
-_PIECE = 40
-_SHORTEST_PIECE = 12
+_TABLE = ".lance"
+_RECORDS = ("/_versions/", "/_transactions/")
+
+
+class HeldBesideError(StorageError):
+    """The store has nothing of them any more, but `files` in its directory, which are others'."""
+
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was known of the memories before they went; a run after a kill may know less."""
+    """What was known of the memories before they went.
+
+    Attributes:
+        texts: the beginnings of what they say, see `Needles`.
+        short: how many texts are too short to be looked for.
+        vectors: a few of theirs, none where a run after a kill finds none any more.
+    """
 
     texts: Sequence[str] = ()
+    short: int = 0
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
 
 
@@ -40,7 +56,8 @@ def prove(work: Round, evidence: Evidence) -> ForgetProof:
     """Search everything that is left.
 
     Raises:
-        StorageError: something of the memories is there still; says where.
+        HeldBesideError: files that are not the store's have something of the memories still.
+        StorageError: the store itself has, or both have; says where.
     """
     search = _Search(work, evidence)
     search.files()
@@ -51,6 +68,15 @@ def prove(work: Round, evidence: Evidence) -> ForgetProof:
             f"{len(proof.found)} places still hold what was to be forgotten "
             f"({', '.join(proof.found[:3])}); nothing else is left: run `lmem forget --finish`"
         )
+    if search.beside:
+        error = HeldBesideError(
+            "the store has nothing of what was to be forgotten any more, but "
+            f"{len(search.beside)} files in its directory that are not its own have: remove "
+            f"{', '.join(search.beside[:3])}{', ...' if len(search.beside) > 3 else ''}, then run "
+            "`lmem forget --finish`"
+        )
+        error.files = tuple(search.beside)
+        raise error
     return proof
 
 
@@ -58,10 +84,13 @@ class _Search:
     def __init__(self, work: Round, evidence: Evidence) -> None:
         self._work = work
         self._evidence = evidence
-        ids = _sample(sorted(work.marker.ids))
-        pieces = {p for text in _sample(evidence.texts) if (p := _piece(text))}
-        self._raw = Needles(work.marker.ids if work.needles.all_uuids else ids, sorted(pieces))
-        self._needles = len(ids) + len(pieces)
+        known = [i for i in sorted(work.marker.ids) if is_distinctive(i)]
+        uuids = [i for i in known if is_uuid(i)]
+        ids = [*uuids, *_sample([i for i in known if not is_uuid(i)])]
+        texts = _sample(evidence.texts)
+        self._raw = Needles(ids, texts)
+        self._needles = len(ids) + len(texts)
+        self.beside: list[str] = []
         self._counts = dict.fromkeys(("data", "index", "raw", "versions", "searches"), 0)
         self._mentioned: set[str] = set()
         self._found: list[str] = []
@@ -74,8 +103,11 @@ class _Search:
             searches=self._counts["searches"],
             raw_files=self._counts["raw"],
             raw_needles=self._needles,
+            unscanned=tuple(i for i in sorted(self._work.marker.ids) if not is_distinctive(i)),
+            unscanned_texts=self._evidence.short,
+            unreadable=tuple(sorted(self._work.stains.unreadable | self._work.torn)),
             mentioned=tuple(sorted(self._mentioned)),
-            found=tuple(self._found),
+            found=tuple(dict.fromkeys(self._found)),
         )
 
     def files(self) -> None:
@@ -85,10 +117,11 @@ class _Search:
                 self._read(file.path, f"/{file.name}")
             except MissingFileError:
                 continue  # cleaned up meanwhile
+        self._found += staged_tables(self._work.place)
         if self._work.place.local is None:
             return
         for name in self._work.place.names():
-            if name != MARKER:
+            if not is_mark(name):
                 self._scan(name)
 
     def versions(self) -> None:
@@ -114,12 +147,17 @@ class _Search:
     def _read(self, path: str, name: str) -> None:
         if "/data/" in name:
             self._counts["data"] += 1
-            if self._work.stains.in_rows(path):
+            if self._work.stains.in_rows(path) and not self._is_begun(path):
                 self._found.append(path)
         elif "/_indices/" in name:
             self._counts["index"] += 1
-            if self._work.stains.in_index(path):
+            if self._work.stains.in_index(path) and not self._is_begun(path):
                 self._found.append(path)
+
+    def _is_begun(self, path: str) -> bool:
+        """Whether it cannot be read, as a writer is at it, and nothing of them is in its bytes."""
+        stains = self._work.stains
+        return path in stains.unreadable and self._raw.within(stains.read(path)) is None
 
     def _scan(self, name: str) -> None:
         try:
@@ -127,27 +165,49 @@ class _Search:
         except NotFoundError:
             return
         self._counts["raw"] += 1
-        hit = self._raw.within(raw)
-        if hit is None:
+        if self._raw.within(raw) is None:
             return
-        mentions = self._mentions(name)
-        self._mentioned |= mentions
-        if not mentions:
-            self._found.append(f"{self._work.place.uri}/{name}")
+        place = f"{self._work.place.uri}/{name}"
+        if _TABLE not in name.partition("/")[0]:
+            if self._written(raw):
+                self.beside.append(place)
+        elif any(folder in name for folder in _RECORDS):
+            if self._raw.recorded(raw):
+                self._found.append(place)
+        elif not name.endswith(_TABLE):
+            self._found.append(place)
+        else:
+            self._look(name, place)
 
-    def _mentions(self, name: str) -> set[str]:
-        """The memories of a data or index file that stay, and mention what was forgotten."""
-        if not name.endswith(".lance") or "memories.lance/" not in name:
-            return set()
-        path = f"{self._work.place.uri}/{name}"
-        rows = rows_in(path, options=self._work.table.storage_options)
-        found: set[str] = set()
-        for column in _texts(rows):
-            values = column.to_pylist()
-            hits = [i for i, v in enumerate(values) if v and self._raw.within(str(v).encode())]
-            names = rows["id"] if "id" in rows.column_names else None
-            found |= {names[i].as_py() if names is not None else "(in an index)" for i in hits}
-        return found - set(self._work.marker.ids)
+    def _written(self, raw: bytes) -> bool:
+        """Whether a text names one, and not only what begins like it; what is no text does."""
+        try:
+            return self._raw.quoted(raw.decode())
+        except UnicodeDecodeError:
+            return True
+
+    def _look(self, name: str, place: str) -> None:
+        """A file of rows in which the bytes are: they may be there by chance, or be mentioned."""
+        try:
+            rows = rows_in(place, options=self._work.table.storage_options)
+        except MissingFileError:
+            return  # a writer's own, who has lost
+        except UnexplainedError:
+            self._found.append(place)
+            return
+        hits = {i for column in _texts(rows) for i in self._naming(column)}
+        if hits and not name.startswith(TABLE_NAME):
+            self._found.append(place)
+        elif "id" in rows.column_names:
+            self._mentioned |= {rows["id"][i].as_py() for i in hits}
+        elif hits:
+            self._mentioned.add("(in an index)")
+
+    def _naming(self, column: pa.ChunkedArray) -> Iterator[int]:
+        for i, value in enumerate(column.to_pylist()):
+            found = self._raw.within(value) if isinstance(value, bytes) else self._raw.named(value)
+            if found:
+                yield i
 
     def _ask(self, line: Line, snapshot: Snapshot) -> None:
         """Neither a look nor an index may lead to one of the memories."""
@@ -168,14 +228,9 @@ def _sample(values: Sequence[str]) -> list[str]:
     return list(values[::step])
 
 
-def _piece(text: str) -> str:
-    """What is looked for of a text: its beginning, where that is long enough to tell."""
-    piece = text[:_PIECE]
-    return piece if len(piece) >= _SHORTEST_PIECE else ""
-
-
 def _texts(rows: pa.Table) -> Iterator[pa.ChunkedArray]:
+    """The columns that can have a text."""
     for name in rows.column_names:
         kind = rows[name].type
-        if pa.types.is_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_list(kind):
+        if not (pa.types.is_primitive(kind) or pa.types.is_fixed_size_list(kind)):
             yield rows[name]

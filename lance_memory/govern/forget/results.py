@@ -29,6 +29,8 @@ class ForgetPlan:
             there are any: that store holds the memories too, and needs the files.
         elsewhere: directories outside this store that its versions read, and cannot be changed.
         queries: recorded queries that name them, or ask for what they say.
+        staged: side tables of vectors that an interrupted `reembed` has made. They go as a whole:
+            vectors of these memories may be among them, and the next run makes them again.
         plans: saved plans in the store's directory that name them. Those elsewhere are not known;
             they cannot be applied any more.
     """
@@ -44,6 +46,7 @@ class ForgetPlan:
     clones: tuple[str, ...]
     elsewhere: tuple[str, ...]
     queries: int
+    staged: tuple[str, ...]
     plans: tuple[str, ...]
 
 
@@ -61,6 +64,12 @@ class ForgetProof:
         raw_files: files whose bytes were scanned, of all kinds; 0 in an object store. Long texts
             may be compressed in data files, so there the rows are what counts.
         raw_needles: ids and beginnings of texts that were looked for in bytes; of many, a sample.
+        unscanned: ids that may be in any file by chance, such as `1`, and were not looked for in
+            bytes: where ids are values, they were.
+        unscanned_texts: how many texts below 12 characters were looked for in rows alone, as far
+            as they were known.
+        unreadable: damaged files, which may have had anything: they went with the versions that
+            needed them.
         mentioned: memories that stay and mention an id or a text of theirs in their own columns.
         found: what is still there; empty, or it was not forgotten.
     """
@@ -71,39 +80,47 @@ class ForgetProof:
     searches: int
     raw_files: int
     raw_needles: int
+    unscanned: tuple[str, ...]
+    unscanned_texts: int
+    unreadable: tuple[str, ...]
     mentioned: tuple[str, ...]
     found: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """A forgetting that was interrupted: what it is called in the log, and what is to go."""
+    """A forgetting that was interrupted: what it is called in the log, and what is to go.
+
+    Attributes:
+        left: files in the store's directory that are not its own, and have something still. All
+            else is done, and is checked again once they were removed.
+    """
 
     op_id: str
     at: datetime
     actor: str
     reason: str
     ids: tuple[str, ...]
+    left: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetResult:
-    """What was forgotten: as the plan says, and proved. `version` is the one main has now.
+    """What was forgotten: as the plan says, and proved.
 
-    The other attributes are as in `ForgetPlan`; `queries` and `plans` were removed. Of one that
-    was interrupted and finished, `scopes`, `tags` and `branches` are those that were left to do.
+    Attributes:
+        plan: what went. Of a forgetting that was interrupted and finished, `scopes`, `tags`,
+            `branches` and `staged` are those that were left to do.
+        op_id: what it is called in the log.
+        version: the one that main has now.
+        queries: how many recorded queries were removed.
+        plans: the saved plans that were removed.
+        proof: where they were looked for afterwards.
     """
 
-    version: int
+    plan: ForgetPlan
     op_id: str
-    ids: tuple[str, ...]
-    scopes: tuple[tuple[Scope, int], ...]
-    successors: tuple[str, ...]
-    with_successors: bool
-    versions: Mapping[str, tuple[int, ...]]
-    tags: Mapping[str, int]
-    branches: tuple[str, ...]
-    elsewhere: tuple[str, ...]
+    version: int
     queries: int
     plans: tuple[str, ...]
     proof: ForgetProof

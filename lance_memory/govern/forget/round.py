@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_memory.errors import NotFoundError
+from lance_memory.errors import NotFoundError, StorageError
 from lance_memory.govern.forget.marker import Marker
 from lance_memory.govern.forget.survey import Survey, survey
 from lance_memory.index.build import IndexKind, build_index
@@ -16,14 +16,17 @@ from lance_memory.record.memory import Scope
 from lance_memory.storage import Audit, history
 from lance_memory.storage.engine import MissingFileError
 from lance_memory.storage.erase.indices import drop_vector_index, renew
-from lance_memory.storage.erase.lines import clean, drop_tag, erase, move_tag, rewritten
-from lance_memory.storage.erase.stains import Needles, Stains
-from lance_memory.storage.files.lines import Line
+from lance_memory.storage.erase.lines import drop_tag, erase, move_tag, rewritten
+from lance_memory.storage.erase.needles import Needles
+from lance_memory.storage.erase.stains import Stains
+from lance_memory.storage.files.inventory import manifest_of
+from lance_memory.storage.files.lines import Line, lines_of, torn_versions
 from lance_memory.storage.log.audit import AuditLog
 from lance_memory.storage.log.entry import LogEntry
 from lance_memory.storage.place import Place
 from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.table import Table
+from lance_memory.storage.upkeep.races import remove_versions
 from lance_memory.storage.vector.facts import describe
 
 __all__ = ["FORGOTTEN", "Round", "scope_digest", "scrubbed", "texts_of"]
@@ -41,6 +44,7 @@ class Round:
     stains: Stains
     needles: Needles
     marker: Marker
+    torn: frozenset[str] = frozenset()
 
     def run(self) -> None:
         """Do what the survey says is to be done; a killed round is begun again from the start."""
@@ -57,6 +61,15 @@ class Round:
         self._move_tags(found)
         self._clean(self.look())
 
+    def drop_torn(self) -> None:
+        """Remove the manifests that cannot be read: nothing can be cleaned while there is one."""
+        for line in lines_of(self.table).values():
+            unknown = set(history.versions(line.table)) - line.versions.keys()
+            gone = unknown & set(torn_versions(line.table)) if unknown else set()
+            for version in gone:
+                self.place.remove(manifest_of(line.name, version))
+            self.torn |= {f"{self.place.uri}/{manifest_of(line.name, v)}" for v in gone}
+
     def look(self) -> Survey:
         """What is still to be done."""
         return survey(self.table, self.stains, self.marker.rebuilt)
@@ -66,17 +79,16 @@ class Round:
         self.marker = marker.write(self.place)
 
     def redacted(self, entry: LogEntry) -> LogEntry:
-        """A log entry without what it says of the memories; a tombstone says nothing."""
-        if entry.operation == _OPERATION:
-            return entry
+        """A log entry without what it says of the memories."""
         scopes = entry.scopes
         if scopes is not None:
             hidden = set(self.marker.scopes)
             scopes = tuple(s for s in scopes if scope_digest(s) not in hidden)
-        if self.needles.within(texts_of([entry.reason, entry.manifest])):
-            reason, manifest = scrubbed([entry.reason, entry.manifest], self.needles)
-            return replace(entry, reason=reason, manifest=manifest, scopes=scopes)
-        return replace(entry, scopes=scopes)
+        reason = FORGOTTEN if self.needles.quoted(entry.reason) else entry.reason
+        manifest = entry.manifest
+        if self.needles.named(manifest):
+            manifest = scrubbed(manifest, self.needles)
+        return replace(entry, reason=reason, manifest=manifest, scopes=scopes)
 
     def _replace(self, line: Line, *, apart: bool) -> None:
         table = line.table
@@ -114,15 +126,18 @@ class Round:
             if place_of(name, 0) == (name, 0):
                 entries = map(self.redacted, _entries(line.table, versions))
                 AuditLog.of(self.table).keep(name, list(entries))
-            clean(line.table, versions)
+            remove_versions(line.table, versions)
 
 
 def scrubbed(value: Any, needles: Needles) -> Any:
-    """A JSON value in which every text that has one of the needles is replaced."""
+    """A JSON value in which every text that names one of the needles is replaced."""
     if isinstance(value, str):
-        return FORGOTTEN if needles.within(value.encode()) else value
+        return FORGOTTEN if needles.named(value) else value
     if isinstance(value, dict):
-        return {scrubbed(key, needles): scrubbed(item, needles) for key, item in value.items()}
+        return {
+            FORGOTTEN if needles.key(key) else key: scrubbed(item, needles)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [scrubbed(item, needles) for item in value]
     return value
@@ -147,6 +162,10 @@ def _entries(table: Table, versions: Iterable[int]) -> Iterable[LogEntry]:
             yield history.entry(table, version)
         except (NotFoundError, MissingFileError):
             continue  # somebody's clean-up was faster
+        except StorageError:
+            if table.is_remote:
+                raise
+            continue  # damaged: it told of nobody any more
 
 
 def _renew_vectors(table: Table) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,22 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.errors import ConflictError, NotFoundError
+from lance_memory.errors import ConflictError, InvalidInputError, NotFoundError
 from lance_memory.govern.forget.beside import clear_beside, naming_plans, remove_orphans
-from lance_memory.govern.forget.marker import MARKER, Marker, place_of_store, unfinished
-from lance_memory.govern.forget.proof import Evidence, prove
+from lance_memory.govern.forget.marker import Marker, place_of_store, unfinished, waiting
+from lance_memory.govern.forget.proof import Evidence, HeldBesideError, prove
 from lance_memory.govern.forget.results import ForgetPlan, ForgetResult
-from lance_memory.govern.forget.round import Round, scope_digest
+from lance_memory.govern.forget.round import FORGOTTEN, Round, scope_digest
 from lance_memory.govern.forget.survey import Census, survey
 from lance_memory.record.filters import Filter
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.storage import history
-from lance_memory.storage.erase.stains import Needles, Stains, rows_in
+from lance_memory.storage.erase.needles import SHORTEST_TEXT, Needles
+from lance_memory.storage.erase.stains import Stains
 from lance_memory.storage.files.lines import raw_tags
 from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.table import Table
+from lance_memory.storage.upkeep import steps as upkeep
+from lance_memory.storage.vector.staged import discard_staged, nobody_stages, staged_tables
 
 __all__ = ["Asked", "Queries", "finish", "forget", "plan", "unfinished"]
 
@@ -34,9 +38,6 @@ _LOCK = "forget.lock"
 _PATIENCE = 60.0
 _ROUNDS = 8
 _CLONE = "checkout-"
-_SHORTEST_TEXT = 12
-"""Shorter texts stand in other texts by chance; they are looked for in rows alone."""
-
 _VECTORS = 8
 
 
@@ -48,6 +49,12 @@ class Asked:
     chosen: Filter
     successors: bool
     moment: datetime
+
+    @property
+    def digest(self) -> str:
+        """What the same command is known by; it tells nothing of what was asked."""
+        told = repr((self.refs, self.chosen, self.successors))
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +73,7 @@ class _Found:
     """What was found of what was asked for."""
 
     plan: ForgetPlan
-    texts: tuple[str, ...]
+    needles: Needles
     emptied: tuple[Scope, ...]
     evidence: Evidence
 
@@ -77,7 +84,13 @@ def plan(table: Table, asked: Asked, queries: Queries) -> ForgetPlan:
     Raises:
         NotFoundError, AmbiguousError: a name that no memory has or had, or several.
     """
-    return _chosen(table, asked, queries).plan
+    try:
+        return _chosen(table, asked, queries).plan
+    except NotFoundError:
+        begun = _begun(table, asked)
+        if begun is None:
+            raise
+        return _again(table, begun, queries).plan
 
 
 def forget(
@@ -87,15 +100,23 @@ def forget(
 
     Raises:
         NotFoundError, AmbiguousError: as for `plan`.
-        ConflictError: another process forgets just now, or a clone shares files.
+        InvalidInputError: the reason, which the log keeps, quotes what is to go. Nothing was done.
+        ConflictError: another process forgets, re-embeds or optimizes just now, for a minute; or a
+            clone shares files. Nothing was done.
         StoreFormatError: the store is of an earlier schema.
         StorageError: something is left; running it again goes on.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     with _alone(table):
-        _finished(table, queries)
-        found = _chosen(table, asked, queries)
+        done = _finished_before(table, asked, queries)
+        try:
+            found = _chosen(table, asked, queries)
+        except NotFoundError:
+            if done is None:
+                raise
+            return done
         _refuse_clones(found.plan)
+        _refuse_quotes(found.needles, reason)
         marker = Marker(
             op_id=new_id(asked.moment),
             at=asked.moment,
@@ -105,6 +126,8 @@ def forget(
             scopes=tuple(map(scope_digest, found.emptied)),
             rebuilt={},
             versions=dict(found.plan.versions),
+            texts=found.needles.texts,
+            asked=asked.digest,
         )
         return _carried_out(table, marker, found, queries)
 
@@ -112,26 +135,61 @@ def forget(
 def finish(table: Table, queries: Queries) -> ForgetResult | None:
     """Finish a forgetting that was interrupted; None where there is none.
 
+    After it, those that wait for files to be removed which are not the store's.
+
     Raises:
         ConflictError, StorageError: as for `forget`.
     """
-    table.refuse_earlier_schema()
+    table.refuse_writes()
     with _alone(table):
-        return _finished(table, queries)
+        done = None
+        begun = Marker.read(table.place)
+        for marker in [begun] if begun else waiting(table.place):
+            done = _continued(table, marker, queries)
+        return done
 
 
-def _finished(table: Table, queries: Queries) -> ForgetResult | None:
-    marker = Marker.read(place_of_store(table))
-    if marker is None:
-        return None
-    found = _found(Census(table), table, set(marker.ids), queries, successors=())
+def _finished_before(table: Table, asked: Asked, queries: Queries) -> ForgetResult | None:
+    """Finish what was begun; what was done, where the same was asked for.
+
+    One that waits for files which are not the store's is in nobody's way.
+    """
+    same = _begun(table, asked)
+    begun = Marker.read(table.place)
+    if begun is not None and begun != same:
+        with suppress(HeldBesideError):
+            _continued(table, begun, queries)
+    return None if same is None else _continued(table, same, queries)
+
+
+def _begun(table: Table, asked: Asked) -> Marker | None:
+    """The mark of a forgetting of the same that is not done yet."""
+    begun = Marker.read(table.place)
+    marks = [*([begun] if begun else []), *waiting(table.place)]
+    return next((mark for mark in marks if mark.asked == asked.digest), None)
+
+
+def _continued(table: Table, marker: Marker, queries: Queries) -> ForgetResult:
+    found = _again(table, marker, queries)
     _refuse_clones(found.plan)
     return _carried_out(table, marker, found, queries)
 
 
+def _again(table: Table, marker: Marker, queries: Queries) -> _Found:
+    ids, census = set(marker.ids), Census(table)
+    return _found(census, table, ids, queries, successors=(), texts=marker.texts)
+
+
 @contextmanager
 def _alone(table: Table) -> Iterator[None]:
-    with place_of_store(table).alone(_LOCK, wait=_PATIENCE):
+    """Nobody else forgets in the store, re-embeds it, or tends it, while the block lasts.
+
+    What they have not committed yet looks like what a killed process left behind.
+    """
+    with ExitStack() as held:
+        held.enter_context(table.place.alone(_LOCK, wait=_PATIENCE))
+        held.enter_context(nobody_stages(table.place, wait=_PATIENCE))
+        held.enter_context(upkeep.alone(table.on_branch("main")))
         yield
 
 
@@ -162,12 +220,16 @@ def _found(
     *,
     successors: Sequence[str],
     taken: bool = False,
+    texts: Collection[str] = (),
 ) -> _Found:
+    """All about these ids; `texts` are those that are known of them already."""
     place = place_of_store(table)
     stains = Stains(place, ids, options=table.storage_options)
     main = table.on_branch("main")
+    contents = census.contents(ids, stains)
+    needles = Needles(ids, [*contents, *texts])
+    stains.also(needles.texts)
     todo = survey(main, stains, {"main": 0})
-    texts = tuple(census.contents(ids, stains))
     scopes = census.scopes(ids)
     emptied = tuple(s for s in scopes if census.count(s) == scopes[s])
     named = sorted(ids)
@@ -189,28 +251,37 @@ def _found(
             branches=tuple(n for n in todo.newest if n != "main" and place_of(n, 0) == (n, 0)),
             clones=tuple(n for n in own if n.startswith(_CLONE)),
             elsewhere=_elsewhere(table, census, stains),
-            queries=queries.count(named, _told(texts), emptied),
-            plans=naming_plans(place, Needles(named, _told(texts))),
+            staged=staged_tables(place),
+            queries=queries.count(named, needles.texts, emptied),
+            plans=naming_plans(place, needles),
         ),
-        texts=texts,
+        needles=needles,
         emptied=emptied,
-        evidence=Evidence(texts=_told(texts), vectors=_vectors(table, census, stains, named)),
+        evidence=Evidence(
+            texts=needles.texts,
+            short=sum(len(text) < SHORTEST_TEXT for text in contents),
+            vectors=_vectors(census, stains, named),
+        ),
     )
 
 
 def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) -> ForgetResult:
     main, place = table.on_branch("main"), place_of_store(table)
-    texts = _told(found.texts)
+    if found.needles.quoted(marker.reason):
+        marker = replace(marker, reason=FORGOTTEN)
+    stains = Stains(place, marker.ids, options=table.storage_options)
+    stains.also(found.needles.texts)
     work = Round(
         table=main,
         place=place,
-        stains=Stains(place, marker.ids, options=table.storage_options),
-        needles=Needles(marker.ids, texts),
-        marker=marker.write(place),
+        stains=stains,
+        needles=found.needles,
+        marker=replace(marker, texts=found.needles.texts).write(place),
     )
-    # While the texts are known: after a kill they may be in no row any more.
-    removed = queries.remove(marker.ids, texts, found.emptied)
+    work.drop_torn()
+    removed = queries.remove(marker.ids, found.needles.texts, found.emptied)
     plans = clear_beside(work)
+    discard_staged(place)
     work.keep(
         replace(
             work.marker,
@@ -224,19 +295,16 @@ def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) 
         work.run()
     remove_orphans(work)
     clear_beside(work)
-    proof = prove(work, found.evidence)
-    place.remove(MARKER)
+    try:
+        proof = prove(work, found.evidence)
+    except HeldBesideError as error:
+        work.marker.wait(place, error.files)
+        raise
+    work.marker.remove(place)
     return ForgetResult(
-        version=main.latest().version,
+        plan=replace(found.plan, versions=work.marker.versions),
         op_id=marker.op_id,
-        ids=marker.ids,
-        scopes=found.plan.scopes,
-        successors=found.plan.successors,
-        with_successors=found.plan.with_successors,
-        versions=work.marker.versions,
-        tags=found.plan.tags,
-        branches=found.plan.branches,
-        elsewhere=found.plan.elsewhere,
+        version=main.latest().version,
         queries=work.marker.queries,
         plans=work.marker.plans,
         proof=proof,
@@ -253,8 +321,12 @@ def _refuse_clones(found: ForgetPlan) -> None:
         )
 
 
-def _told(texts: Sequence[str]) -> list[str]:
-    return [text for text in texts if len(text) >= _SHORTEST_TEXT]
+def _refuse_quotes(needles: Needles, reason: str) -> None:
+    if needles.quoted(reason):
+        raise InvalidInputError(
+            "the reason quotes what is to be forgotten, by id or by its words, and the log keeps "
+            "it; nothing was done: give one that does not"
+        )
 
 
 def _elsewhere(table: Table, census: Census, stains: Stains) -> tuple[str, ...]:
@@ -265,12 +337,12 @@ def _elsewhere(table: Table, census: Census, stains: Stains) -> tuple[str, ...]:
 
 
 def _vectors(
-    table: Table, census: Census, stains: Stains, ids: Sequence[str]
+    census: Census, stains: Stains, ids: Sequence[str]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """A few of the memories' vectors, to ask the index for."""
     gone = pa.array(list(ids), pa.string())
     for path in filter(stains.in_rows, census.paths):
-        rows = rows_in(path, ["id", EMBEDDING], options=table.storage_options)
+        rows = census.read(path, ["id", EMBEDDING])
         if rows.num_columns < len(("id", EMBEDDING)):
             continue
         rows = rows.filter(pc.is_in(rows["id"], gone)).slice(0, _VECTORS)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_memory.errors import AmbiguousError, NotFoundError
 from lance_memory.record.lineage import SUPERSEDED_BY
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
-from lance_memory.storage.engine import MissingFileError
+from lance_memory.storage.engine import MissingFileError, UnexplainedError
 from lance_memory.storage.erase.stains import Stains, passing, rows_in
 from lance_memory.storage.files.lines import Line, lines_of, raw_tags
 from lance_memory.storage.table import Table
@@ -48,10 +48,14 @@ class Census:
         return self._rows
 
     def read(self, path: str, columns: Collection[str] | None = None) -> pa.Table:
-        """The rows of one data file; of one that is gone by now, nothing."""
+        """The rows of one data file; of one that is gone by now, or damaged, nothing."""
         try:
             return rows_in(path, columns or self._columns, options=self._options)
         except MissingFileError:
+            return pa.table({})
+        except UnexplainedError:
+            if "://" in path:
+                raise  # of a network, and not of the file
             return pa.table({})
 
     def passing(self, predicate: str | None) -> set[str]:

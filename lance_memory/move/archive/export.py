@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from lance_memory.errors import StorageError, StoreFormatError
+from lance_memory.files import beside, saving
 from lance_memory.move.archive.files import (
     MANIFEST,
     ArchivedFile,
     ArchiveManifest,
+    archive_place,
     packed,
     refuse_present,
 )
-from lance_memory.move.private import Checked, beside, local_place, saving
+from lance_memory.move.private import Checked
 from lance_memory.record.filters import Filter
 from lance_memory.record.schema import read_format
 from lance_memory.storage import Snapshot, Table
@@ -31,7 +31,6 @@ __all__ = [
     "ArchiveSource",
     "archive_schema",
     "export_archive",
-    "kept_readable",
     "stored_batches",
 ]
 
@@ -84,7 +83,7 @@ def export_archive(
     source: ArchiveSource, path: str | os.PathLike[str], *, dry_run: bool
 ) -> ArchiveManifest:
     """Write the archive; see `MemoryView.export_store`."""
-    path = local_place(path, "an archive")
+    path, ending = archive_place(path)
     refuse_present(path)
     if dry_run:
         states: Counter[str] = Counter()
@@ -96,7 +95,7 @@ def export_archive(
     with (
         saving(f"write {path}"),
         beside(path) as folder,
-        kept_readable(source.table, source.snapshot.version),
+        holding(source.table, source.snapshot.version),
     ):
         directory = folder / "archive"
         directory.mkdir(mode=0o700)
@@ -104,7 +103,7 @@ def export_archive(
         said = Checked(directory / MANIFEST)
         said.write(manifest.to_json().encode())
         said.close()
-        packed(directory, path)
+        packed(directory, path, ending)
     return manifest
 
 
@@ -169,14 +168,3 @@ def _as_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     plain = [c.storage if isinstance(c, pa.ExtensionArray) else c for c in columns]
     arrays = [c.cast(field.type) for c, field in zip(plain, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def kept_readable(table: Table, version: int) -> ExitStack:
-    """Keeps clean-up from taking `version` while the block lasts, where that can be asked.
-
-    A store that cannot be written to, or is of an earlier schema, is read all the same.
-    """
-    stack = ExitStack()
-    with suppress(StorageError, StoreFormatError):
-        stack.enter_context(holding(table, version))
-    return stack

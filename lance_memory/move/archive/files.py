@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
+import re
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from lance_memory.errors import InvalidInputError, NotFoundError, StorageError, StoreFormatError
-from lance_memory.move.private import beside, local_place, new_file, safe_name, saving, settle
+from lance_memory.files import beside, new_file, saving
+from lance_memory.move.private import (
+    digest,
+    local_place,
+    refuse_inside_a_store,
+    safe_name,
+    settle,
+)
+from lance_memory.move.signed import checksum, signed, told_in
 from lance_memory.record.schema import SCHEMA_VERSION, StoreFormat
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "ArchiveManifest",
     "ArchivedFile",
     "archive_format",
+    "archive_place",
     "packed",
     "refuse_present",
 ]
@@ -31,6 +39,8 @@ MANIFEST = "manifest.json"
 _FORMAT = "lance-memory store archive 1"
 _LARGEST_MANIFEST = 64 << 20
 _CHUNK = 1 << 20
+_PACKED = ".zip"
+_LIKE_A_FILES = re.compile(r"\.[A-Za-z][A-Za-z0-9]+")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # so that the same memories are the same bytes
 
 
@@ -88,14 +98,14 @@ class ArchiveManifest:
     @property
     def checksum(self) -> str:
         """SHA-256 of everything that is said here, and so of all files, in hex."""
-        return hashlib.sha256(_text(self._told()).encode()).hexdigest()
+        return checksum(self._told())
 
     def to_json(self) -> str:
         """As the manifest's text."""
-        return _text({"format": _FORMAT, **self._told(), "checksum": self.checksum})
+        return signed(self._told())
 
     def _told(self) -> dict[str, Any]:
-        return {**asdict(self), "at": self.at.isoformat()}
+        return {"format": _FORMAT, **asdict(self), "at": self.at.isoformat()}
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> ArchiveManifest:
@@ -105,12 +115,12 @@ class ArchiveManifest:
             StoreFormatError: it is something else, of a later release, or was changed since.
         """
         try:
-            told = json.loads(text)
-            kind, checksum = told.pop("format"), told.pop("checksum")
+            told = told_in(text, form=_FORMAT)
+            del told["format"]
             files = tuple(ArchivedFile(**file) for file in told.pop("files"))
             at = datetime.fromisoformat(told.pop("at"))
             made = cls(**told, files=files, at=at)
-            sound = kind == _FORMAT and made.checksum == checksum and made._sound()
+            sound = made._sound()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StoreFormatError(
                 f"{where} is no manifest of an archive, or is damaged ({error}); nothing was "
@@ -118,8 +128,8 @@ class ArchiveManifest:
             ) from error
         if not sound:
             raise StoreFormatError(
-                f"{where} is damaged or was changed since it was made (its checksum, or a name or "
-                "number in it, is wrong); nothing was written: use another copy"
+                f"{where} is damaged or was changed since it was made (a name or number in it is "
+                "wrong); nothing was written: use another copy"
             )
         if made.schema_version > SCHEMA_VERSION:
             raise StoreFormatError(
@@ -190,12 +200,9 @@ class Archive:
         Raises:
             StorageError: names the file that is missing, cut short or changed.
         """
-        digest, size = hashlib.sha256(), 0
         try:
             with self.reading(file.name) as stream:
-                while size <= file.bytes and (chunk := stream.read(_CHUNK)):
-                    digest.update(chunk)
-                    size += len(chunk)
+                sha256, size = digest(stream, limit=file.bytes)
         except (OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
             if isinstance(error, StorageError):
                 raise
@@ -203,7 +210,7 @@ class Archive:
         if size != file.bytes:
             more = "more" if size > file.bytes else f"{size}"
             raise self.damaged(file.name, f"it has {more} bytes of {file.bytes}")
-        if digest.hexdigest() != file.sha256:
+        if sha256 != file.sha256:
             raise self.damaged(file.name, "its SHA-256 is another")
 
     def damaged(self, name: str, why: str) -> StorageError:
@@ -247,6 +254,27 @@ def archive_format(path: str | os.PathLike[str]) -> StoreFormat:
     return archive.manifest.format
 
 
+def archive_place(
+    path: str | os.PathLike[str], *, files: Collection[str] = (_PACKED,)
+) -> tuple[Path, str]:
+    """Where an archive is to be, and as which of these kinds of file; "" for a directory.
+
+    Raises:
+        InvalidInputError: it is a URI, inside a store, or ends like another kind of file.
+    """
+    place = local_place(path, "an archive")
+    refuse_inside_a_store(place, "an archive")
+    ending = place.suffix.lower()
+    if ending in files:
+        return place, ending
+    if _LIKE_A_FILES.fullmatch(place.suffix):
+        raise InvalidInputError(
+            f"{place} ends like a file of another kind; an archive is a file that ends in "
+            f"{' or '.join(files)}, or a directory without such an ending"
+        )
+    return place, ""
+
+
 def refuse_present(path: Path) -> None:
     """Refuse to write where something is.
 
@@ -259,14 +287,14 @@ def refuse_present(path: Path) -> None:
         )
 
 
-def packed(directory: Path, path: Path) -> None:
-    """Put a finished directory at `path`: as it is, or as one file where that ends in .zip.
+def packed(directory: Path, path: Path, ending: str) -> None:
+    """Put a finished directory at `path`: as it is, or as one .zip; see `archive_place`.
 
     Raises:
         StorageError: it cannot be written; nothing is left of it.
     """
     with saving(f"write {path}"):
-        if path.suffix != ".zip":
+        if ending != _PACKED:
             settle(directory, path)
             return
         with beside(path) as folder:
@@ -289,7 +317,3 @@ def _in_order(directory: Path) -> Iterator[str]:
     names = sorted(path.name for path in directory.iterdir())
     yield from (name for name in names if name != MANIFEST)
     yield MANIFEST
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False)

@@ -13,13 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.errors import StoreFormatError
+from lance_memory.files import saving
 from lance_memory.move.archive.export import BATCH_ROWS
 from lance_memory.move.archive.files import Archive, ArchiveManifest
 from lance_memory.move.archive.incoming import Incoming, aside, take_in_archive
 from lance_memory.move.archive.merging import ImportConflict, Merge, OnConflict, merge, renamed
-from lance_memory.move.private import saving
+from lance_memory.move.archive.rules import refuse_unsound
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING, patched, vector_array
+from lance_memory.record.soundness import COLUMNS
 from lance_memory.storage import Audit, ChangeSet, Plan, Snapshot, Table
 
 __all__ = ["ImportPlan", "ImportResult", "import_archive"]
@@ -91,7 +93,7 @@ def import_archive(table: Table, path: Path, plan: ImportPlan, *, dry_run: bool)
             incoming = take_in_archive(
                 archive, schema=table.schema, scope=plan.scope, folder=Path(folder), anew=anew
             )
-            coming = _Coming(table, incoming, plan, archive.manifest, Path(folder), anew=anew)
+            coming = _Coming(table, incoming, plan, archive, Path(folder), anew=anew)
             return coming.looked_at() if dry_run else coming.stored()
     finally:
         archive.close()
@@ -126,7 +128,7 @@ class _Coming:
         table: Table,
         incoming: Incoming,
         plan: ImportPlan,
-        manifest: ArchiveManifest,
+        archive: Archive,
         folder: Path,
         *,
         anew: bool,
@@ -134,7 +136,8 @@ class _Coming:
         self._table = table
         self._incoming = incoming
         self._plan = plan
-        self._manifest = manifest
+        self._path = archive.path
+        self._manifest = archive.manifest
         self._folder = folder
         self._anew = anew
         self._vectors: dict[int, NDArray[np.float32]] = {}
@@ -167,7 +170,15 @@ class _Coming:
 
     def _merged(self, snapshot: Snapshot) -> Merge:
         rows, plan = self._incoming.rows, self._plan
-        return merge(snapshot, rows, on_conflict=plan.on_conflict, now=plan.now)
+        found = merge(snapshot, rows, on_conflict=plan.on_conflict, now=plan.now)
+        taken = rows.select(COLUMNS).filter(pa.array(found.take))
+        refuse_unsound(
+            renamed(taken, found.ids, found.keyless),
+            snapshot,
+            where=str(self._path),
+            moment=max(plan.now, self._manifest.at),
+        )
+        return found
 
     def _result(self, merged: Merge, snapshot: Snapshot) -> ImportResult:
         return ImportResult(

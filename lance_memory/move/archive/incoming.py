@@ -119,8 +119,21 @@ def _refuse_columns(
     archive: Archive, file: ArchivedFile, found: pa.Schema, expected: pa.Schema
 ) -> None:
     if not found.equals(expected):
-        differ = sorted({str(f) for f in found} ^ {str(f) for f in expected})
-        raise archive.damaged(file.name, f"its columns are others: {', '.join(differ[:4])}")
+        here, wanted = ({f.name: f for f in schema} for schema in (found, expected))
+        names = [*wanted, *(name for name in here if name not in wanted)]
+        differ = [
+            f"{name} is {_type_of(here.get(name))}, not {_type_of(wanted.get(name))}"
+            for name in names
+            if not (name in here and name in wanted and here[name].equals(wanted[name]))
+        ]
+        told = ", ".join(differ[:4]) or "they are in another order"
+        raise archive.damaged(file.name, f"its columns are others: {told}")
+
+
+def _type_of(field: pa.Field | None) -> str:
+    if field is None:
+        return "missing"
+    return str(field.type) if field.nullable else f"{field.type} without nulls"
 
 
 def _check(rows: pa.Table) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,20 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_memory.errors import InvalidInputError, LanceMemoryError, StorageError
-from lance_memory.move.archive.export import (
-    ArchiveSource,
-    export_archive,
-    kept_readable,
-    stored_batches,
+from lance_memory.errors import (
+    ConflictError,
+    InvalidInputError,
+    LanceMemoryError,
+    StorageError,
 )
-from lance_memory.move.archive.files import Archive
-from lance_memory.move.private import Checked, beside, saving, settle
+from lance_memory.files import beside, saving
+from lance_memory.move.archive.export import ArchiveSource, export_archive, stored_batches
+from lance_memory.move.archive.files import Archive, archive_place
+from lance_memory.move.private import Checked, settle
 from lance_memory.record.identity import content_hashes
 from lance_memory.record.rows import FINGERPRINT, Fingerprint
 from lance_memory.record.times import parse_instant
+from lance_memory.storage.history import holding
 
-__all__ = ["ArchiveResult", "put_away"]
+__all__ = ["ArchiveResult", "place_to_put_away", "put_away", "retiring"]
 
 _TOLD = ("id", *FINGERPRINT, "content")
 
@@ -68,11 +72,11 @@ def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
         raise InvalidInputError(
             f"something else is at {path}; nothing was written: name another place"
         )
-    write = _WRITERS.get(path.suffix)
+    write = _WRITERS.get(path.suffix.lower())
     if write is None:
         export_archive(source, path, dry_run=False)
     else:
-        held = kept_readable(source.table, source.snapshot.version)
+        held = holding(source.table, source.snapshot.version)
         with saving(f"write {path}"), beside(path) as folder, held:
             file = Checked(folder / "whole")
             write(source, file)
@@ -84,6 +88,36 @@ def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
             "disk, and remove the file"
         )
     return wanted
+
+
+def place_to_put_away(path: str | os.PathLike[str]) -> Path:
+    """Where `put_away` writes.
+
+    Raises:
+        InvalidInputError: it is a URI, or ends like another kind of file.
+    """
+    place, _ = archive_place(path, files=(*_WRITERS, ".zip"))
+    return place
+
+
+@contextmanager
+def retiring(path: Path) -> Iterator[None]:
+    """Errors of the block, in which what was put away is retired, say that the file is there.
+
+    Raises:
+        ConflictError, StorageError: those of the block.
+    """
+    try:
+        yield
+    except (ConflictError, StorageError) as error:
+        reason = str(error).replace("; nothing was written", "")  # the file was
+        told = (
+            f"{path} is written and whole, and no memory was retired: {reason}; the same call goes "
+            "on from the file, while these are the memories that it is asked for"
+        )
+        if isinstance(error, ConflictError):
+            raise ConflictError(told, ids=error.ids) from error
+        raise StorageError(told) from error
 
 
 def _chosen(source: ArchiveSource) -> dict[str, Fingerprint]:
@@ -131,12 +165,13 @@ def _same(path: Path, wanted: dict[str, Fingerprint]) -> bool:
 def _read_back(path: Path) -> Iterator[list[dict[str, Any]]]:
     import pyarrow.parquet as pq  # most processes never need it
 
-    if path.suffix == ".jsonl":
+    ending = path.suffix.lower()
+    if ending == ".jsonl":
         with path.open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 row = json.loads(line)
                 yield [{**row, "updated_at": parse_instant(row["updated_at"], "updated_at")}]
-    elif path.suffix == ".parquet":
+    elif ending == ".parquet":
         with pq.ParquetFile(path) as parquet:
             for batch in parquet.iter_batches(columns=list(_TOLD)):
                 yield batch.to_pylist()

@@ -6,21 +6,16 @@ import json
 import os
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from lance_memory.errors import LanceMemoryError, StorageError
+from lance_memory.errors import InvalidInputError, LanceMemoryError, StorageError
+from lance_memory.files import beside, make_private, new_file, saving
 from lance_memory.move.archive.files import refuse_present
 from lance_memory.move.backup.make import surplus, verified
-from lance_memory.move.backup.target import Backup, BackupFiles, DamagedFile, Target
-from lance_memory.move.private import (
-    beside,
-    copied,
-    local_place,
-    make_private,
-    new_file,
-    saving,
-    settle,
-)
+from lance_memory.move.backup.manifest import Backup, BackupFiles, DamagedFile
+from lance_memory.move.backup.target import Target
+from lance_memory.move.private import copied, local_place, refuse_inside_a_store, settle
+from lance_memory.record.arguments import instance
 from lance_memory.record.times import utc
 from lance_memory.storage import Retain, Table
 from lance_memory.storage.disk.manifest import rebased
@@ -48,13 +43,25 @@ class BackupSet:
         self._target = Target(local_place(path, "a backup"))
 
     def backups(self) -> list[Backup]:
-        """The backups, newest first.
+        """The backups whose manifests can be read, the last one first.
+
+        They are in the order that they were made in, whatever the clock said.
 
         Raises:
             NotFoundError: no backups are kept there.
-            StorageError: a manifest is damaged; names it.
         """
-        return [made.backup for made in reversed(self._target.all())]
+        return [made.backup for made in reversed(self._target.all().sound)]
+
+    def damaged(self) -> list[DamagedFile]:
+        """The manifests that cannot be read.
+
+        Each is a backup that cannot be restored, unless another copy of its manifest is put there.
+        While there is one, a backup removes nothing; it may be removed by hand.
+
+        Raises:
+            NotFoundError: no backups are kept there.
+        """
+        return list(self._target.all().damaged)
 
     def verify(self) -> list[DamagedFile]:
         """Read every file of every backup again, and say which are not what they were.
@@ -62,18 +69,23 @@ class BackupSet:
         Raises:
             NotFoundError: no backups are kept there.
             ConflictError: a backup is being made.
-            StorageError: a manifest is damaged; names it.
         """
         with self._target.alone(reading=True):
-            return verified(self._target, self._target.all())
+            found = self._target.all()
+            return [*found.damaged, *verified(self._target, found.sound)]
 
     def surplus(self, keep: Retain, *, now: datetime) -> list[Backup]:
         """The backups that `MemoryStore.backup(keep=...)` would remove if it was called now.
 
-        Raises:
-            StorageError: a manifest is damaged; names it.
+        None while a manifest is damaged.
         """
-        made = [one.backup for one in self._target.all()] if self._target.path.is_dir() else []
+        instance("keep", keep, Retain, "a Retain")
+        if not self._target.path.is_dir():
+            return []
+        found = self._target.all()
+        if found.damaged:
+            return []
+        made = [one.backup for one in found.sound]
         gone = surplus([*(one.made_at for one in made), utc(now, "now")], keep, now=now)
         return [made[i] for i in gone]
 
@@ -87,17 +99,18 @@ class BackupSet:
 
         Args:
             path: a new or empty directory of a local disk.
-            at: the name of a backup, the beginning of one, or a moment, for the newest backup that
-                is not younger; None: the newest.
+            at: the name of a backup, the beginning of one, or a moment, for the last backup that
+                is not younger; None: the last that was made, of those whose manifest can be read.
 
         Raises:
             NotFoundError: there is no such backup.
-            InvalidInputError: something is at `path`.
+            InvalidInputError: something is at `path`, or that is inside a store or the backups.
             ConflictError: a backup is being made.
             StorageError: a file of the backup is damaged; names it. Nothing is left at `path`.
         """
         place = local_place(path, "what is restored")
         refuse_present(place)
+        self._refuse_inside(place)
         with (
             self._target.alone(reading=True),
             saving(f"restore to {place}"),
@@ -105,7 +118,6 @@ class BackupSet:
         ):
             made = self._target.chosen(at)
             root = fresh / "store"
-            make_private(root)
             _fill(self._target, made, root)
             _rebase(made, root, place=root)
             _look_through(made, root)
@@ -113,15 +125,24 @@ class BackupSet:
             settle(root, place)
         return RestoreResult(uri=str(place), backup=made.backup)
 
+    def _refuse_inside(self, place: Path) -> None:
+        refuse_inside_a_store(place, "what is restored")
+        target, real = (Path(os.path.realpath(p)) for p in (self._target.path, place))
+        if target in (real, *real.parents):
+            raise InvalidInputError(
+                f"{place} is inside the backups at {self._target.path}; name another place"
+            )
+
 
 def _fill(target: Target, made: BackupFiles, root: Path) -> None:
     """Every file of the backup, checked while it is copied."""
     for name, one in made.files.items():
         path = root / name
-        make_private(path.parent)
+        for above in reversed(PurePosixPath(name).parents):
+            make_private(root / above)
         with target.reading(one) as source:
-            digest, size = copied(source, path, limit=one.size)
-        if (digest, size) != (one.sha256, one.size):
+            found = copied(source, path, limit=one.size)
+        if found != (one.sha256, one.size):
             raise StorageError(
                 f"{target.path / target.path_of(one)}, which is {name} of the store, is damaged; "
                 "nothing was restored: name another backup, or mend it with "

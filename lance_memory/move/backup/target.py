@@ -9,136 +9,27 @@ A backup is there when its manifest is; a manifest is written last and never cha
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from lance_memory.errors import NotFoundError, StorageError, StoreFormatError
-from lance_memory.files import write_whole
-from lance_memory.move.private import copied, make_private, safe_name, saving
-from lance_memory.record.times import parse_instant, utc
+from lance_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    StoreFormatError,
+)
+from lance_memory.files import make_private, saving, write_whole
+from lance_memory.move.backup.manifest import NAME, BackupFiles, DamagedFile, Manifests, Stored
+from lance_memory.move.private import copied, digest
+from lance_memory.record.times import utc
+from lance_memory.storage.disk.durable import to_disk
 from lance_memory.storage.lock import held
 
-__all__ = ["Backup", "BackupFiles", "DamagedFile", "Stored", "Target"]
-
-_FORMAT = "lance-memory backup 1"
-_HEX = re.compile("[0-9a-f]{64}")
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z")
-_CHUNK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
-    """One backup: a store as it was at a moment, its history included.
-
-    Attributes:
-        name: its own, which begins with its time.
-        made_at: when.
-        uri: the store's.
-        store_id: the store's own name; "" for one of schema 1.
-        version: the newest.
-        memories: rows of the newest version.
-        files: how many it has.
-        bytes: of all its files, also those that other backups have too.
-    """
-
-    name: str
-    made_at: datetime
-    uri: str
-    store_id: str
-    version: int
-    memories: int
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedFile:
-    """A file of the target that is not what it was, and whom it concerns.
-
-    Attributes:
-        file: in the target.
-        reason: what is wrong with it.
-        paths: what it is in the store, at most ten.
-        backups: the backups that need it.
-    """
-
-    file: str
-    reason: str
-    paths: tuple[str, ...]
-    backups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A content: its SHA-256 in hex, and its bytes."""
-
-    sha256: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupFiles:
-    """A backup's manifest.
-
-    Attributes:
-        backup: what is told of it.
-        files: path from the store's directory on → content.
-        bases: directories by which versions name each other's → where these are, from the store's
-            directory on.
-    """
-
-    backup: Backup
-    files: Mapping[str, Stored]
-    bases: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """As the manifest's text."""
-        told = {
-            "format": _FORMAT,
-            "backup": {**asdict(self.backup), "made_at": self.backup.made_at.isoformat()},
-            "files": {name: [one.sha256, one.size] for name, one in sorted(self.files.items())},
-            "bases": dict(self.bases),
-        }
-        return json.dumps({**told, "checksum": _checksum(told)}, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: bytes, where: str) -> BackupFiles:
-        """What `to_json` has written.
-
-        Raises:
-            StorageError: it is damaged, or names files outside the store.
-        """
-        try:
-            told = json.loads(text)
-            checksum = told.pop("checksum")
-            said = told["backup"]
-            backup = Backup(**{**said, "made_at": parse_instant(said["made_at"], "made_at")})
-            files = {name: Stored(sha256=s, size=n) for name, (s, n) in told["files"].items()}
-            bases = dict(told["bases"])
-            sound = (
-                (told["format"], checksum) == (_FORMAT, _checksum(told))
-                and all(safe_name(name) for name in (*files, *bases.values()))
-                and all(_sound(one) for one in files.values())
-                and _NAME.fullmatch(backup.name)
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise StorageError(
-                f"{where} is damaged, or no manifest of a backup: {error}"
-            ) from error
-        if not sound:
-            raise StorageError(
-                f"{where} is damaged, or was changed since it was made: its checksum, or a name or "
-                "number in it, is wrong"
-            )
-        return cls(backup=backup, files=files, bases=bases)
+__all__ = ["Target"]
 
 
 class Target:
@@ -163,8 +54,8 @@ class Target:
                 f"{self.path} holds other things and no backups; name an empty or a new directory"
             )
         with saving(f"make {self.path}"):
-            make_private(self._backups)
-            make_private(self._files)
+            for directory in (self.path, self._backups, self._files):
+                make_private(directory)
 
     @contextmanager
     def alone(self, *, reading: bool = False) -> Iterator[None]:
@@ -182,14 +73,14 @@ class Target:
     # -- manifests ------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The backups, oldest first.
+        """The backups, by the times in their names.
 
         Raises:
             NotFoundError: no backups are kept there.
         """
         if not self._backups.is_dir():
             raise NotFoundError(f"there are no backups at {self.path}; `lmem backup` makes one")
-        return sorted(p.stem for p in self._backups.glob("*.json") if _NAME.fullmatch(p.stem))
+        return sorted(p.stem for p in self._backups.glob("*.json") if NAME.fullmatch(p.stem))
 
     def read(self, name: str) -> BackupFiles:
         """A backup's manifest.
@@ -204,20 +95,33 @@ class Target:
             raise StorageError(f"{path} is the manifest of {found.backup.name}, renamed")
         return found
 
-    def all(self) -> list[BackupFiles]:
-        """Every manifest, oldest first.
+    def all(self) -> Manifests:
+        """Every manifest.
 
         Raises:
-            StorageError: one is damaged.
+            NotFoundError: no backups are kept there.
         """
-        return [self.read(name) for name in self.names()]
+        sound: list[BackupFiles] = []
+        damaged: list[DamagedFile] = []
+        for name in self.names():
+            try:
+                sound.append(self.read(name))
+            except StorageError as error:
+                file = self._manifest(name).relative_to(self.path).as_posix()
+                damaged.append(DamagedFile(file=file, reason=str(error), paths=(), backups=(name,)))
+        sound.sort(key=lambda made: (made.backup.sequence, made.backup.name))
+        return Manifests(sound=tuple(sound), damaged=tuple(damaged))
 
     def add(self, made: BackupFiles) -> None:
-        """Put a manifest there: from now on there is the backup."""
+        """Put a manifest there: from now on there is the backup, whatever becomes of the power."""
         path = self._manifest(made.backup.name)
+        folders = {self._content(one).parent for one in made.files.values()}
         with saving(f"write {path}"):
+            for folder in (*sorted(folders), self._files, self.path, self.path.parent):
+                to_disk(folder)  # the names of the contents, which are on the disk themselves
             write_whole(path, made.to_json())
             path.chmod(0o600)
+            to_disk(path.parent)
 
     def drop(self, name: str) -> None:
         """Remove a manifest; its files go with `sweep`."""
@@ -233,25 +137,40 @@ class Target:
             at += timedelta(microseconds=1)
 
     def chosen(self, at: str | datetime | None) -> BackupFiles:
-        """The newest backup, the one of that name (or beginning of one), or the newest by a moment.
+        """The last backup, the one of that name (or beginning of one), or the last by a moment.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is none, or several have such names.
+            InvalidInputError: `at` is something else.
+            StorageError: the manifest of the one that is named is damaged.
         """
-        names = self.names()
-        if isinstance(at, datetime):
-            until = _name_of(at)
-            fitting = [name for name in names if name <= until]
-        else:
-            fitting = names if at is None else [n for n in names if n.startswith(at)]
-            if at is not None and at not in fitting and len(fitting) > 1:
-                fitting = []
+        if isinstance(at, str):
+            return self.read(self._named(at))
+        if not (at is None or isinstance(at, datetime)):
+            raise InvalidInputError(f"at={at!r:.120}; it takes the name of a backup, or a datetime")
+        until = None if at is None else utc(at, "at")
+        found = self.all()
+        fitting = [one for one in found.sound if until is None or one.backup.made_at <= until]
+        if not fitting and found.damaged:
+            raise StorageError(found.damaged[-1].reason)
         if not fitting:
+            by = "" if until is None else f" from before {until.isoformat()}"
+            raise NotFoundError(f"there is no backup{by} at {self.path}; {self._told()}")
+        return fitting[-1]
+
+    def _named(self, start: str) -> str:
+        """The one name that is, or begins with, these letters."""
+        names = self.names()
+        fitting = [start] if start in names else [n for n in names if n.startswith(start)]
+        if len(fitting) != 1:
+            found = "several backups" if fitting else "no backup"
             raise NotFoundError(
-                f"no one backup at {self.path} is {at or 'there'}; there are: "
-                f"{', '.join(names) or 'none'}"
+                f"the name of {found} at {self.path} begins with {start!r}; {self._told()}"
             )
-        return self.read(fitting[-1])
+        return fitting[0]
+
+    def _told(self) -> str:
+        return f"there are: {', '.join(self.names()) or 'none'}"
 
     # -- files ----------------------------------------------------------------------------
 
@@ -267,9 +186,9 @@ class Target:
         """
         fresh = self._files / f".{secrets.token_hex(8)}.new"
         try:
-            digest, size = copied(source, fresh)
-            one = Stored(sha256=digest, size=size)
-            if self.holds(one) and digest not in replacing:
+            sha256, size = copied(source, fresh)
+            one = Stored(sha256=sha256, size=size)
+            if self.holds(one) and sha256 not in replacing:
                 return one, False
             path = self._content(one)
             make_private(path.parent)
@@ -289,17 +208,14 @@ class Target:
 
     def wrong(self, one: Stored) -> str:
         """What is wrong with a content; "" if it is what it was."""
-        digest, size = hashlib.sha256(), 0
         try:
             with self.reading(one) as file:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-                    size += len(chunk)
+                sha256, size = digest(file)
         except OSError as error:  # StorageError too
             return str(error)
         if size != one.size:
             return f"it has {size} bytes of {one.size}"
-        return "" if digest.hexdigest() == one.sha256 else "its SHA-256 is another"
+        return "" if sha256 == one.sha256 else "its SHA-256 is another"
 
     def path_of(self, one: Stored) -> str:
         """A content's file, from the target on."""
@@ -329,13 +245,3 @@ class Target:
 
 def _name_of(at: datetime) -> str:
     return utc(at, "at").strftime("%Y-%m-%dT%H-%M-%S.%fZ")
-
-
-def _sound(one: Stored) -> bool:
-    number = type(one.size) is int and one.size >= 0
-    return number and isinstance(one.sha256, str) and _HEX.fullmatch(one.sha256) is not None
-
-
-def _checksum(told: Mapping[str, Any]) -> str:
-    text = json.dumps(told, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lance_memory.storage.engine import NoSpaceError
+from lance_memory.storage.engine import NoSpaceError, translated
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata
@@ -28,12 +28,14 @@ def refuse_cut(fragments: Iterable[FragmentMetadata], home: str) -> None:
 
     Raises:
         NoSpaceError: says which file.
+        MissingFileError: one is not there.
     """
     if "://" in home:
         return
     for fragment in fragments:
         for file in fragment.files:
-            there = Path(home, "data", file.path).stat().st_size
+            with translated(f"look at {home}/data/{file.path}"):
+                there = Path(home, "data", file.path).stat().st_size
             if file.file_size_bytes and there != file.file_size_bytes:
                 raise NoSpaceError(
                     f"could not write {home}/data/{file.path}: {there} of {file.file_size_bytes} "

@@ -9,7 +9,7 @@ from pathlib import Path
 from lance_memory.storage.described import described
 from lance_memory.storage.engine import lance, translated
 
-__all__ = ["files_of_rows", "referred", "segments"]
+__all__ = ["files_of_rows", "place_here", "referred", "segments"]
 
 
 def referred(dataset: lance.LanceDataset, home: Path) -> Iterator[Path]:
@@ -56,6 +56,22 @@ def segments(dataset: lance.LanceDataset, home: Path) -> Iterator[tuple[Path, in
             folder = bases.folder(segment.base_id, "_indices")
             if folder is not None:
                 yield folder / segment.uuid, segment.size_bytes
+
+
+def place_here(base: str, root: str | os.PathLike[str]) -> Path | None:
+    """Where a directory that a version shares files with would lie in the table at `root`.
+
+    A branch names its parent's by an absolute path, and goes on doing so when the store is moved.
+
+    Returns:
+        The directory of the same name, if there is one; None where it is `base` itself.
+    """
+    top, path = Path(os.path.realpath(root)), base.removeprefix("file://").rstrip("/")
+    before, mark, inner = path.rpartition(f"/{top.name}")
+    here = top / inner.lstrip("/")
+    if "://" in path or not mark or not before or not here.is_dir():
+        return None
+    return None if os.path.realpath(path) == os.path.realpath(here) else here
 
 
 class _Bases:

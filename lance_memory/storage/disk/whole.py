@@ -5,24 +5,27 @@ newest version refers to such a file is opened at the last version that does not
 
 - `check(snapshot)`: the torn files of one version, cheaply;
 - `damage(table)`: what is wrong with the newest versions, as a value, or None;
-- `set_aside(table)`: take the torn versions out of the way, so that writes can go on.
+- `torn_rows(table)`: what is wrong with the version that is read, of which nothing is given up.
+
+Only what was written shortly before the end is a power cut's. Where an older file is damaged, going
+back would give up acknowledged versions for nothing: the newest is read, and what of it can be.
 
 Only files on a local disk are looked at: an object store keeps whole objects or none.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lance_memory.errors import LanceMemoryError, NotFoundError, StorageError
-from lance_memory.storage.disk.durable import OnDisk, to_disk
-from lance_memory.storage.disk.referred import files_of_rows, segments
+from lance_memory.storage.disk.named import torn_refs
+from lance_memory.storage.disk.referred import files_of_rows, place_here, segments
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.files.readable import manifest_name
 
@@ -30,10 +33,22 @@ if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
     from lance_memory.storage.table import Table
 
-__all__ = ["Damage", "Versions", "check", "damage", "last_whole", "mended", "set_aside"]
+__all__ = [
+    "Damage",
+    "Look",
+    "NoneOpensError",
+    "Versions",
+    "check",
+    "damage",
+    "found_torn",
+    "last_whole",
+    "torn_rows",
+]
 
-ASIDE = "torn"
-"""The directory beside the table that torn manifests and refs are moved to."""
+UNWRITTEN = timedelta(minutes=2)
+"""What is written this long before a power cut is on the disk, synced or not. Linux writes out what
+has waited for 30 s, and looks every 5 s (`dirty_expire_centisecs`, `dirty_writeback_centisecs`);
+other systems do so sooner. The rest is for disks that are slow or busy."""
 
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _LAST = 2**64 - 1
@@ -156,8 +171,29 @@ def _deletions_whole(dataset: lance.LanceDataset, path: Path, fragment: int) -> 
     return True
 
 
-class _NoneWholeError(StorageError):
-    """Every version is torn."""
+class NoneOpensError(StorageError):
+    """No version has a manifest that can be read; `torn` are their numbers."""
+
+    torn: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there is of one branch.
+
+    Attributes:
+        dataset: the version that is to be read.
+        newest: the newest by name.
+        torn: those above the one that is read, newest first.
+        files: what is torn of these.
+        lost: files of the rows of the version that is read, which no power cut has torn.
+    """
+
+    dataset: lance.LanceDataset
+    newest: int
+    torn: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 class Versions:
@@ -180,40 +216,84 @@ class Versions:
         found = (_MANIFEST.fullmatch(name) for name in names)
         return sorted((_LAST - int(name[1]) for name in found if name), reverse=True)
 
-    def newest(self) -> tuple[lance.LanceDataset, int, list[str]]:
-        """The newest version, or the last whole one; the newest by name; what is torn of others.
+    def look(self) -> Look:
+        """The version that is to be read, and what is torn of those above it.
+
+        It is the newest, or the last whole one if only versions that a power cut can have torn are
+        above it; see `UNWRITTEN`. Else it is the newest whose manifest can be read.
 
         Raises:
             NotFoundError: there is none.
-            StorageError: none is whole, or the directory cannot be read.
+            NoneOpensError: none has a manifest that can be read.
+            StorageError: the directory cannot be read.
         """
         for _ in range(_LOOKS):
             with translated(f"list the versions in {self.home}"):
                 numbers = self.numbers()
             if not numbers:
-                return self._at(None), 0, []  # tells what is there in place of a store
-            found, torn = self._last_whole(numbers)
+                return Look(dataset=self._at(None), newest=0)  # tells what is there in its place
+            found = self._looked(numbers)
+            if found is not None and not (found.torn or found.lost):
+                return found
             with translated(f"list the versions in {self.home}"):
                 moved = self.numbers()[:1] != numbers[:1]
-            if torn and moved:
+            if moved:
                 continue  # another process's clean-up took the version that was looked at
             if found is None:
-                raise _NoneWholeError(
-                    f"no version in {self.home} is whole ({', '.join(torn[:3])}); restore the "
-                    "store from a backup"
+                error = NoneOpensError(
+                    f"no version in {self.home} can be opened: the manifests are damaged "
+                    f"({manifest_name(numbers[0])}); restore the store from a backup"
                 )
-            return found, numbers[0], torn
+                error.torn = tuple(numbers)
+                raise error
+            return found
         raise StorageError(f"the versions in {self.home} change too fast; try again")
 
-    def _last_whole(self, numbers: list[int]) -> tuple[lance.LanceDataset | None, list[str]]:
-        torn: list[str] = []
+    def _looked(self, numbers: list[int]) -> Look | None:
+        """`look`, at these versions; None: none opens."""
+        torn: list[int] = []
+        files: list[str] = []
+        kept: Look | None = None  # the newest that opens
+        newest_at: datetime | None = None
         for number in numbers:
             dataset = self._opened(number)
             bad = [manifest_name(number)] if dataset is None else _torn_rows(dataset, self.home)
-            if not bad:
-                return dataset, torn
-            torn += [os.fspath(self.home / name) for name in bad]
-        return None, torn
+            found = None if dataset is None else self._read_at(dataset, numbers, torn, files)
+            if found is not None and not (bad or torn):
+                return found
+            made = self._made(number, dataset)
+            newest_at = newest_at or made
+            old = newest_at - made > UNWRITTEN
+            # Versions between two that are there were cleaned up: of what age is not known.
+            if kept is not None and old and (bad or torn[-1] != number + 1):
+                return kept
+            if found is not None and not bad:
+                return found
+            if found is not None and kept is None:
+                kept = replace(found, lost=tuple(bad))
+                if old:
+                    return kept
+            torn.append(number)
+            files += [os.fspath(self.home / name) for name in bad]
+        return kept
+
+    @staticmethod
+    def _read_at(
+        dataset: lance.LanceDataset, numbers: list[int], torn: list[int], files: list[str]
+    ) -> Look:
+        return Look(dataset=dataset, newest=numbers[0], torn=tuple(torn), files=tuple(files))
+
+    def _made(self, number: int, dataset: lance.LanceDataset | None) -> datetime:
+        """When a version was written, as the engine says, or its file where that says nothing."""
+        if dataset is not None:
+            with translated(f"read version {number}"):
+                stamp: datetime = dataset.get_version()["timestamp"]
+            return stamp.astimezone(UTC)
+        try:
+            stamp = datetime.fromtimestamp((self.home / manifest_name(number)).stat().st_mtime, UTC)
+        except OSError:  # away by now
+            return datetime.now(UTC)
+        return stamp
 
     def _opened(self, number: int) -> lance.LanceDataset | None:
         """A version; None where its manifest is torn, or away by now."""
@@ -231,126 +311,82 @@ class Versions:
 
 
 def last_whole(table: Table) -> int:
-    """The newest version of the table's branch that is whole.
+    """The version of the table's branch that is read: the newest, or the last that is not torn.
 
     Raises:
-        StorageError: there is none.
+        StorageError: none can be.
     """
-    return table.latest().version if table.is_remote else int(table.by_name().newest()[0].version)
+    if table.is_remote:
+        return table.latest().version
+    return int(table.by_name().look().dataset.version)
 
 
 def damage(table: Table) -> Damage | None:
     """What is torn of the newest versions, and of the tags and branches; None: nothing.
 
     Raises:
-        StorageError: no version is whole, or the directory cannot be read.
+        StorageError: no version can be opened, or the directory cannot be read.
     """
     if table.is_remote:
         return None
     return found_torn(table.root, table.by_name())[1]
 
 
+def torn_rows(table: Table) -> list[str]:
+    """The files of the newest version's rows that are away, or not whole; looked at as by `check`.
+
+    Returns:
+        Their paths, from the store's directory on.
+
+    Raises:
+        StorageError: a file may not be looked at.
+    """
+    if table.is_remote:
+        return []
+    found = _torn_rows(table.latest().dataset, Path(os.path.realpath(table.home)))
+    return [_within(os.path.realpath(table.uri), file) for file in found]
+
+
 def found_torn(root: str, versions: Versions) -> tuple[lance.LanceDataset, Damage | None]:
-    """The version of the table at `root` that is to be read, and what is torn."""
-    dataset, newest, torn = versions.newest()
-    files = [*torn, *_torn_refs(root)]
-    broken = _torn_indices(dataset, versions.home)
+    """The version of the table at `root` that is to be read, and what is torn.
+
+    Raises:
+        NotFoundError: there is none.
+        StorageError: none can be opened; or the branch looks for files where the store was once.
+    """
+    look = versions.look()
+    _refuse_moved(look, root)
+    files = [*look.files, *torn_refs(root)]
+    broken = _torn_indices(look.dataset, versions.home)
     if not (files or broken):
-        return dataset, None
+        return look.dataset, None
     store = os.path.realpath(Path(root).parent)
-    return dataset, Damage(
-        version=newest,
-        opened=int(dataset.version),
+    return look.dataset, Damage(
+        version=look.newest,
+        opened=int(look.dataset.version),
         files=tuple(_within(store, file) for file in files),
         indices=tuple(_within(store, file) for file in broken),
     )
+
+
+def _refuse_moved(look: Look, root: str) -> None:
+    if not look.lost:
+        return
+    with translated("list the places of a version"):
+        bases = [base.path for base in look.dataset.base_paths().values()]
+    for base in bases:
+        here = place_here(base, root)
+        start = f"{os.path.realpath(base.removeprefix('file://'))}/"
+        names = [file.removeprefix(start) for file in look.lost if file.startswith(start)]
+        if here is not None and names and all((here / name).is_file() for name in names):
+            raise StorageError(
+                f"the store at {Path(root).parent} was moved or copied, and a branch of it still "
+                f"looks for files in {base}, which are here too: `lmem doctor --fix` makes it look "
+                "here"
+            )
 
 
 def _within(store: str, file: str) -> str:
     """The path from the store's directory on; of another store's file, which it shares, whole."""
     name = os.path.relpath(file, store)
     return file if name.startswith("..") else name
-
-
-def torn_refs(table: Table) -> list[str]:
-    """The tags and branches that say nothing, as paths from the store's directory on."""
-    if table.is_remote:
-        return []
-    store = os.path.realpath(table.uri)
-    return [os.path.relpath(file, store) for file in _torn_refs(table.root)]
-
-
-def _torn_refs(root: str) -> Iterator[str]:
-    """The tags and branches that say nothing: one of them hides all the others."""
-    for path in sorted(Path(os.path.realpath(root), "_refs").glob("*/*.json")):
-        try:
-            json.loads(path.read_bytes())
-        except FileNotFoundError:
-            continue
-        except ValueError:
-            yield os.fspath(path)
-
-
-def mended(uri: str, at: Callable[[int | None], lance.LanceDataset]) -> lance.LanceDataset:
-    """The newest version of a side table; its torn ones are set aside at once.
-
-    What they had is of no account: a journal that matters is put on the disk before it is needed.
-
-    Raises:
-        NotFoundError: there is none, or every version was torn.
-        StorageError: a file cannot be moved.
-    """
-    versions = Versions(uri, at)
-    try:
-        dataset, _, torn = versions.newest()
-        last = int(dataset.version)
-    except _NoneWholeError:
-        dataset, torn, last = None, [uri], 0
-    if torn:
-        with translated(f"set aside what is torn in {uri}"):
-            for number in versions.numbers():
-                if number > last:
-                    _moved(versions.home / manifest_name(number), versions.home.parent)
-    return at(None) if dataset is None else dataset
-
-
-def set_aside(table: Table) -> list[str]:
-    """Move the torn versions, tags and branches away, so that the last whole one is the newest.
-
-    They go to the directory `torn` beside the table, under the path they had; nothing is deleted.
-    Writes go on from the last whole version. What only the torn ones had is not in the store any
-    more: no write that was acknowledged with `durability="power"` is among it.
-
-    Returns:
-        What was moved, as paths from the store's directory on; empty where nothing is torn, or
-        only indices are: those are to be built anew.
-
-    Raises:
-        StorageError: a file cannot be moved, or no version is whole.
-    """
-    found = damage(table)
-    if found is None:
-        return []
-    store = Path(os.path.realpath(table.uri))
-    home = Path(os.path.realpath(table.home))
-    numbers = [n for n in table.by_name().numbers() if n > found.opened]
-    moving = [home / manifest_name(number) for number in numbers]
-    moving += map(Path, _torn_refs(table.root))
-    with translated(f"set aside what is torn in {store}"):
-        moved = [_moved(path, store) for path in moving]
-    OnDisk(home).put([new for _, new in moved])
-    for folder in sorted({old.parent for old, _ in moved}):
-        to_disk(folder)
-    return [os.path.relpath(old, store) for old, _ in moved]
-
-
-def _moved(path: Path, store: Path) -> tuple[Path, Path]:
-    """Move a file out of the table; where it was, and where it is."""
-    target = store / ASIDE / path.relative_to(store)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    number = 0
-    while target.exists():
-        number += 1
-        target = target.with_name(f"{path.name}.{number}")
-    path.rename(target)
-    return path, target

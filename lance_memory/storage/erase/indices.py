@@ -5,13 +5,8 @@ Folding and remapping keep what a row left behind, as a word in the dictionary o
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from lance_memory.errors import ConflictError
 from lance_memory.storage.described import (
     TEXT_INDEX,
     VECTOR_INDEX,
@@ -19,8 +14,9 @@ from lance_memory.storage.described import (
     left_over,
     segments,
 )
-from lance_memory.storage.engine import CommitConflictError, translated
+from lance_memory.storage.engine import translated
 from lance_memory.storage.indices import commit_indices, scalar_indices, text_index_anew
+from lance_memory.storage.upkeep.races import undisturbed
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -30,9 +26,6 @@ __all__ = ["drop_vector_index", "renew"]
 _SYSTEM = "__"
 """The engine's own indices begin so; they hold no content."""
 
-_ATTEMPTS = 12
-_POLITE = 2
-
 
 def renew(table: Table) -> None:
     """Build all indices but the vector index again; those that another tool made are dropped.
@@ -41,8 +34,8 @@ def renew(table: Table) -> None:
         ConflictError: writers were faster too often; the old ones may be there still.
         StorageError: the disk is full.
     """
-    _undisturbed(table, lambda: _scalars(table))
-    _undisturbed(table, lambda: text_index_anew(table.own()))
+    undisturbed(table, lambda: _scalars(table))
+    undisturbed(table, lambda: text_index_anew(table.own()))
 
 
 def drop_vector_index(table: Table) -> None:
@@ -54,20 +47,7 @@ def drop_vector_index(table: Table) -> None:
             old = described(snapshot.dataset).get(VECTOR_INDEX)
             commit_indices(snapshot, [], removed=segments(old) if old else [])
 
-    _undisturbed(table, drop)
-
-
-def _undisturbed(table: Table, step: Callable[[], None]) -> None:
-    """Run a step again while writers are faster; after two tries this handle's writers wait."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            with table.writing if attempt >= _POLITE else nullcontext():
-                return step()
-        except (CommitConflictError, ConflictError):
-            time.sleep(random.uniform(0, min(0.01 * 2**attempt, 0.5)))
-    raise ConflictError(
-        f"writers were faster {_ATTEMPTS} times while indices were built again; run it again"
-    )
+    undisturbed(table, drop)
 
 
 def _scalars(table: Table) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
     from lance_memory.storage.table import Table
 
-__all__ = ["LOST_SUCCESSOR", "clean", "drop_tag", "erase", "move_tag", "rewritten", "unpointed"]
+__all__ = ["LOST_SUCCESSOR", "drop_tag", "erase", "move_tag", "rewritten", "unpointed"]
 
 LOST_SUCCESSOR = "the memory that took its place was forgotten"
 """Why a source is retired whose successor is gone."""
@@ -100,37 +99,24 @@ def unpointed(rows: pa.Table, ids: Collection[str], *, now: datetime) -> pa.Tabl
     return changed(rows, values, now=now)
 
 
-def clean(table: Table, versions: Iterable[int]) -> int:
-    """Remove exactly these versions, and the files that only they need; how many went.
-
-    Raises:
-        StorageError: a file cannot be removed.
-    """
-    numbers = sorted(versions)
-    if not numbers:
-        return 0
-    table.settle()  # what is kept may else be lost with what goes, should the power fail now
-    with translated(f"remove versions of {table.branch}"):
-        stats = table.own().dataset.cleanup_old_versions(
-            versions=numbers, older_than=timedelta(0), error_if_tagged_old_versions=False
-        )
-    return int(stats.old_versions)
-
-
 def rewritten(table: Table, version: int) -> str:
     """The branch, made where there is none, on which a tagged version is to be rewritten."""
     name = branch_of(table.branch, version)
     with translated(f"rewrite version {version}"):
-        dataset = table.own().dataset
-        if name not in dataset.branches.list():
-            dataset.create_branch(name, table.reference(version))
+        if name not in table.branch_refs():
+            table.for_refs().create_branch(name, table.reference(version))
     return name
 
 
 def move_tag(table: Table, name: str, branch: str, version: int) -> None:
-    """Put a tag, the store's own too, on a version of a branch."""
+    """Put a tag, the store's own too, on a version of a branch, and both on the disk.
+
+    The version that it was on is removed next.
+    """
     with translated(f"move tag {name!r}"):
-        table.own().dataset.tags.update(name, (branch, version))
+        table.for_refs().tags.update(name, (branch, version))
+    table.on_branch(branch).settle()
+    table.settle_files([f"{table.root}/_refs/tags/{name}.json"])
 
 
 def drop_tag(table: Table, name: str) -> None:

@@ -6,7 +6,6 @@ until every version that needs it is cleaned up. So what is to be forgotten is l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -14,15 +13,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_memory.record.lineage import SUPERSEDED_BY
-from lance_memory.storage.engine import MissingFileError, lance, translated
+from lance_memory.record.rows import EMBEDDING
+from lance_memory.storage.engine import MissingFileError, UnexplainedError, lance, translated
+from lance_memory.storage.erase.needles import Needles
 from lance_memory.storage.files.lines import Version
 from lance_memory.storage.place import Place
 
-__all__ = ["Needles", "Stains", "passing", "rows_in"]
+__all__ = ["Stains", "columns_in", "passing", "rows_in"]
 
-_UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NAMING = ("id", SUPERSEDED_BY, "relationships")
 _OF_INDEX = ("values", "keys")
+
+
+def columns_in(path: str, *, options: Mapping[str, str] | None) -> list[str]:
+    """The names of the columns of one data or index file.
+
+    Raises:
+        MissingFileError, StorageError: as for `rows_in`.
+    """
+    from lance.file import LanceFileReader  # after `engine` has set what lance reads on import
+
+    with translated(f"read {path}"):
+        reader = LanceFileReader(path, dict(options) if options else None)
+        return list(reader.metadata().schema.names)
 
 
 def rows_in(
@@ -43,7 +56,7 @@ def rows_in(
 
     given = dict(options) if options else None
     with translated(f"read {path}"):
-        names = LanceFileReader(path, given).metadata().schema.names
+        names = columns_in(path, options=options)
         wanted = names if columns is None else [name for name in columns if name in names]
         if not wanted:
             return pa.table({})
@@ -58,33 +71,14 @@ def passing(rows: pa.Table, predicate: str | None) -> pa.Table:
         return lance.write_dataset(rows, "memory://").to_table(filter=predicate)
 
 
-class Needles:
-    """Ids, and other texts, to be found in bytes and in texts."""
-
-    def __init__(self, ids: Collection[str], texts: Collection[str] = ()) -> None:
-        self.ids = frozenset(ids)
-        self._uuids = {raw for i in self.ids if _UUID.fullmatch(raw := i.encode())}
-        rest = [i.encode() for i in self.ids if i.encode() not in self._uuids]
-        self._others = [*rest, *(text.encode() for text in texts)]
-        self._shortest = min(map(len, [*self._uuids, *self._others]), default=0)
-
-    @property
-    def all_uuids(self) -> bool:
-        """Whether all ids have the form that is found in bytes in one pass."""
-        return len(self._uuids) == len(self.ids)
-
-    def within(self, raw: bytes) -> str | None:
-        """One of them that is in `raw`."""
-        if len(raw) < self._shortest:
-            return None
-        for found in _UUID.findall(raw) if self._uuids else ():
-            if found in self._uuids:
-                return str(found.decode())
-        return next((other.decode() for other in self._others if other in raw), None)
-
-
 class Stains:
-    """Which files name one of these memories. Files never change, so each is read once."""
+    """Which files name one of these memories. Files never change, so each is read once.
+
+    A file on a local disk that cannot be read counts as one that does: nobody knows what it holds.
+
+    Attributes:
+        unreadable: those files.
+    """
 
     def __init__(
         self, place: Place, ids: Collection[str], *, options: Mapping[str, str] | None
@@ -94,6 +88,7 @@ class Stains:
         self._needles = Needles(ids)
         self._options = options
         self._known: dict[str, bool] = {}
+        self.unreadable: set[str] = set()
 
     def on(self, version: Version) -> bool:
         """Whether a file that the version needs has one."""
@@ -109,6 +104,18 @@ class Stains:
             path, lambda: self._named(rows_in(path, _NAMING, options=self._options))
         )
 
+    def in_orphan(self, path: str) -> bool:
+        """Whether a data file that no version has is of them, or may be.
+
+        It may where it has vectors without ids: those of a re-embedding that was killed.
+        """
+
+        def vectors_alone() -> bool:
+            names = columns_in(path, options=self._options)
+            return "id" not in names and any(name.startswith(EMBEDDING) for name in names)
+
+        return self._remembered(f"orphan {path}", vectors_alone) or self.in_rows(path)
+
     def in_index(self, path: str) -> bool:
         """Whether an index file has one of the ids; words are in a form that cannot be read."""
         if not path.endswith(".lance"):
@@ -118,8 +125,12 @@ class Stains:
         )
 
     def in_record(self, path: str) -> bool:
-        """Whether the bytes of a manifest or a transaction have one."""
-        return self._remembered(path, lambda: self._needles.within(self.read(path)) is not None)
+        """Whether a manifest or a transaction tells of one, or quotes what one says."""
+        return self._remembered(path, lambda: self._needles.recorded(self.read(path)))
+
+    def also(self, texts: Collection[str]) -> None:
+        """Look in records for what quotes these texts too; to be said before any was looked at."""
+        self._needles = Needles(self._needles.ids, texts)
 
     def read(self, path: str) -> bytes:
         """The bytes of a file of the store."""
@@ -135,6 +146,11 @@ class Stains:
                 known = bool(look())
             except MissingFileError:
                 return False
+            except UnexplainedError:
+                if "://" in path:
+                    raise  # of a network, and not of the file
+                self.unreadable.add(path)
+                known = True
             self._known[path] = known
         return known
 

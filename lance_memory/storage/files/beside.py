@@ -1,19 +1,18 @@
-"""How the side tables of a store are, journals such as the query log and the audit."""
+"""What lies beside the memories: the side tables, such as the query log, and loose files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from lance_memory.errors import LanceMemoryError
+from lance_memory.errors import LanceMemoryError, NotFoundError
 from lance_memory.storage.engine import lance, translated
-from lance_memory.storage.files.side_tables import side_tables
 from lance_memory.storage.place import Place
+from lance_memory.storage.table import TABLE_NAME, Table
 
-if TYPE_CHECKING:
-    from lance_memory.storage.table import Table
+__all__ = ["SideTable", "files_of_side_table", "look_beside", "loose_files", "side_tables"]
 
-__all__ = ["SideTable", "look_beside"]
+_PASSING = (".lock", ".new")
+"""Endings of files that mean nothing once the process that made them is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +31,38 @@ def look_beside(table: Table) -> list[SideTable]:
     Raises:
         StorageError: the store's directory cannot be listed.
     """
-    place = Place(table.uri, storage_options=table.storage_options)
-    return [_read(table, directory) for directory in side_tables(place)]
+    return [_read(table, directory) for directory in side_tables(table.place)]
+
+
+def side_tables(place: Place) -> list[str]:
+    """The directories of the side tables, from the store's on."""
+    tops = {name.split("/", 1)[0] for name in place.names() if "/" in name}
+    return sorted(top for top in tops if top.endswith(".lance") and top != TABLE_NAME)
+
+
+def loose_files(place: Place) -> list[str]:
+    """The files of the store's directory that are no table's, such as what a pass left behind."""
+    return [
+        name
+        for name in place.names()
+        if not name.split("/", 1)[0].endswith(".lance") and not name.endswith(_PASSING)
+    ]
+
+
+def files_of_side_table(table: Table, name: str) -> frozenset[str]:
+    """What the newest version of a side table consists of, from the store's directory on.
+
+    Its earlier versions are nobody's: a side table has no history.
+
+    Raises:
+        NotFoundError: it is gone.
+        StorageError: it was compacted while it was looked at; look again.
+    """
+    with translated(f"list the files of {table.uri}/{name}", absent=NotFoundError):
+        dataset = lance.dataset(f"{table.uri}/{name}", storage_options=table.storage_options)
+        rows = dataset.tracked_files().read_all().to_pylist()
+    newest = int(dataset.version)
+    return frozenset(f"{name}/{row['path']}" for row in rows if row["version"] == newest)
 
 
 def _read(table: Table, directory: str) -> SideTable:

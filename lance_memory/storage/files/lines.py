@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lance_memory.storage.engine import translated
+from lance_memory.errors import NotFoundError, StorageError
+from lance_memory.storage.described import described
+from lance_memory.storage.disk.referred import referred
+from lance_memory.storage.engine import MissingFileError, UnexplainedError, translated
+from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.table import TABLE_NAME, Table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Line", "StoredFile", "Version", "lines_of", "located", "raw_tags", "stored_files"]
+    from lance_memory.storage.snapshot import Snapshot
+
+__all__ = [
+    "Line",
+    "StoredFile",
+    "Version",
+    "indices_of_branches",
+    "lines_of",
+    "located",
+    "raw_tags",
+    "stored_files",
+    "torn_versions",
+]
 
 _MAIN = "main"
 
@@ -96,6 +114,13 @@ def stored_files(table: Table) -> list[StoredFile]:
     ]
 
 
+def indices_of_branches(lines: Mapping[str, Line]) -> frozenset[str]:
+    """The ids of the indices that versions of branches have, those of their parents included."""
+    versions = [line.table.at(v) for line in lines.values() if line.forked for v in line.versions]
+    every = [index for one in versions for index in described(one.dataset).values()]
+    return frozenset(str(segment.uuid) for index in every for segment in index.segments)
+
+
 def located(table: Table, base: str, name: str) -> str:
     """Where a file is read from; the engine leaves out the scheme of an object store."""
     if "://" in base or "://" not in table.uri:
@@ -107,9 +132,19 @@ def located(table: Table, base: str, name: str) -> str:
     return f"{scheme}://{start}{inside}/{name}"
 
 
+def torn_versions(table: Table) -> list[int]:
+    """The versions of a branch whose manifests cannot be read."""
+    return [number for number, snapshot in _opened(table) if snapshot is None]
+
+
 def _versions(table: Table) -> dict[int, Version]:
-    with translated(f"list the files of {table.branch}"):
-        rows = table.own().dataset.tracked_files().read_all().to_pylist()
+    try:
+        with translated(f"list the files of {table.branch}"):
+            rows = table.own().dataset.tracked_files().read_all().to_pylist()
+    except UnexplainedError:
+        if table.is_remote:
+            raise  # of a network, and not of a file
+        return {n: _of_manifest(table, s) for n, s in _opened(table) if s is not None}
     parts: dict[int, dict[str, set[str]]] = {}
     for row in rows:
         kinds = parts.setdefault(int(row["version"]), {"data": set(), "index": set(), "": set()})
@@ -124,3 +159,27 @@ def _versions(table: Table) -> dict[int, Version]:
         )
         for number, kinds in parts.items()
     }
+
+
+def _opened(table: Table) -> Iterator[tuple[int, Snapshot | None]]:
+    """Each version of a branch, without that whose manifest cannot be read."""
+    with translated("list versions"):
+        numbers = sorted(int(ref["version"]) for ref in table.latest().dataset.version_refs())
+    for number in numbers:
+        try:
+            yield number, table.at(number)
+        except (NotFoundError, MissingFileError):
+            continue  # cleaned up meanwhile
+        except StorageError:
+            yield number, None
+
+
+def _of_manifest(table: Table, snapshot: Snapshot) -> Version:
+    """What one version refers to, as far as its manifest says: the engine lists all or none."""
+    files = {os.fspath(path) for path in referred(snapshot.dataset, Path(table.home))}
+    return Version(
+        number=snapshot.version,
+        data=frozenset(file for file in files if "/data/" in file),
+        indices=frozenset(file for file in files if "/_indices/" in file),
+        records=frozenset([f"{table.home}/{manifest_name(snapshot.version)}"]),
+    )

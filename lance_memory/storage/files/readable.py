@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +25,10 @@ OTHER_CONTENTS = "contents in it are not what was written"
 """What `reading` says of a file that can be read, and whose contents have other hashes."""
 
 _LAST = 2**64 - 1
+
+_READY = b"ready"
+"""What the process says first: whatever ends it after that, a file did."""
+
 _QUICK = 256 * 2**20
 """Bytes of a version that are read to name the damaged file in an error: seconds at most."""
 
@@ -61,7 +66,7 @@ def unreadable(
         storage_options: the engine's.
 
     Raises:
-        StorageError: no process can be started here.
+        StorageError: no process that reads can be started here: nothing is known of the files.
     """
     left, damaged = list(files), {}
     while left:
@@ -96,7 +101,13 @@ def _complaints(files: Sequence[str], storage_options: Mapping[str, str] | None)
         raise StorageError(f"no process can be started to read the files ({error})") from error
     with process:
         _give(process.stdin, {"files": list(files), "options": dict(storage_options or {})})
-        for line in process.stdout or ():
+        lines = iter(process.stdout or ())
+        if next(lines, b"").strip() != _READY:
+            raise StorageError(
+                f"the files cannot be read for a check: {sys.executable} does not start as a "
+                "Python that has this package's engine; nothing is known of them"
+            )
+        for line in lines:
             if line.endswith(b"\n"):
                 yield json.loads(line)
 
@@ -104,5 +115,7 @@ def _complaints(files: Sequence[str], storage_options: Mapping[str, str] | None)
 def _give(pipe: IO[bytes] | None, work: object) -> None:
     """On stdin: options may be secrets, and words of a command line can be seen by others."""
     if pipe is not None:
-        pipe.write(json.dumps(work).encode())
-        pipe.close()
+        with suppress(BrokenPipeError):  # it ended at once, and what it did not say tells of it
+            pipe.write(json.dumps(work).encode())
+        with suppress(BrokenPipeError):
+            pipe.close()

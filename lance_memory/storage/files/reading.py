@@ -24,7 +24,12 @@ _PLACE_IN_SOURCE = re.compile(r", /(?:home|root|rustc)/[^\s,]*")
 
 
 def main() -> None:
-    """A complaint for each file that stdin names, as a line of JSON; "" where there is none."""
+    """A complaint for each file that stdin names, as a line of JSON; "" where there is none.
+
+    A line "ready" comes first: without it, no file is to blame for the end of this process.
+    """
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     work = json.loads(sys.stdin.buffer.read())
     for file in work["files"]:
         try:

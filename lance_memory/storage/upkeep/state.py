@@ -9,13 +9,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_memory.errors import NotFoundError
+from lance_memory.storage.lock import UPKEEP
 from lance_memory.storage.place import Place
 
-__all__ = ["State", "UpkeepFailure", "UpkeepStatus", "read_state", "write_state"]
+__all__ = [
+    "State",
+    "UpkeepFailure",
+    "UpkeepStatus",
+    "drop_state",
+    "read_state",
+    "write_state",
+]
 
 _FILE = "upkeep.json"
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(minutes=10)
+_PATIENCE = 60.0
+"""Seconds that are waited for a step of upkeep, which is bounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +72,10 @@ class UpkeepStatus:
     failures: tuple[UpkeepFailure, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.failures))
+        if self.failures:
+            return "; ".join(map(str, self.failures))
+        done = f"done at version {self.version}, {self.at:%Y-%m-%d %H:%M} UTC" if self.at else ""
+        return f"all is well: {done or 'nothing was due yet'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +89,17 @@ class State:
 
     @property
     def again_at(self) -> datetime:
-        """Nothing is tried before then."""
+        """Nothing is tried before then; see `pauses`."""
         times = [one.again_at for one in self.failures]
         return max(times, default=datetime.min.replace(tzinfo=UTC))
+
+    def pauses(self, now: datetime) -> bool:
+        """Whether nothing is tried yet; never for longer than the longest, whatever clocks say."""
+        return timedelta(0) < self.again_at - now <= _LONGEST_PAUSE
+
+    def at_most(self, version: int) -> State:
+        """This state, unless it is of a later version: then of none, as numbers were used anew."""
+        return self if self.version <= version else State(failures=self.failures)
 
     def failed(self, step: str, error: str, *, now: datetime) -> State:
         """With one more failure of a step."""
@@ -100,12 +121,28 @@ def read_state(place: Place, branch: str) -> State:
 
 
 def write_state(place: Place, branch: str, state: State) -> None:
-    """Write it down beside what there is of other branches.
+    """Write it down beside what there is of other branches; under the lock of upkeep.
 
     Raises:
         StorageError: it cannot be written.
     """
-    told = {**_read(place), branch: asdict(state)}
+    _write(place, {**_read(place), branch: asdict(state)})
+
+
+def drop_state(place: Place, branch: str) -> None:
+    """Forget what was written down of a branch that is gone; its name can be used again.
+
+    Raises:
+        ConflictError: upkeep has been at work for too long.
+        StorageError: it cannot be written, or there can be no lock.
+    """
+    if branch not in _read(place):
+        return
+    with place.alone(UPKEEP, wait=_PATIENCE):
+        _write(place, {name: told for name, told in _read(place).items() if name != branch})
+
+
+def _write(place: Place, told: Mapping[str, Any]) -> None:
     place.write(_FILE, json.dumps(told, default=datetime.isoformat, indent=1).encode())
 
 

@@ -6,27 +6,26 @@ ones in bounds.
 
 from __future__ import annotations
 
-import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from lance.optimize import Compaction, CompactionOptions
 
-from lance_memory.errors import ConflictError, NotFoundError, StorageError
+from lance_memory.errors import NotFoundError, StorageError
 from lance_memory.storage import history, indices
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.disk.cut import refuse_cut
 from lance_memory.storage.disk.leftovers import remove
-from lance_memory.storage.engine import CommitConflictError, NoSpaceError, translated
+from lance_memory.storage.engine import NoSpaceError, translated
+from lance_memory.storage.lock import UPKEEP
 from lance_memory.storage.log.audit import AuditLog
 from lance_memory.storage.log.entry import LogEntry
-from lance_memory.storage.place import Place
+from lance_memory.storage.upkeep.races import remove_versions, undisturbed
 from lance_memory.storage.upkeep.retain import Retain, to_clean
 from lance_memory.storage.upkeep.tiers import Fragment, chosen, tail
 
@@ -38,19 +37,15 @@ __all__ = [
     "UpkeepPlan",
     "UpkeepResult",
     "alone",
+    "alone_anyway",
     "clean",
     "compact",
     "fold",
     "optimize",
     "plan",
-    "undisturbed",
     "unfolded_rows",
 ]
 
-T = TypeVar("T")
-_ATTEMPTS = 6
-_POLITE = 2
-_LOCK = "upkeep.lock"
 _PATIENCE = 60.0
 """Seconds that `optimize` waits for another process's step, which is bounded."""
 
@@ -119,9 +114,13 @@ def alone(table: Table, *, wait: float | None = _PATIENCE) -> AbstractContextMan
         ConflictError: another one still ran after so many seconds.
         StorageError: the newest version is torn, or there can be no lock in the store's directory.
     """
-    table.refuse_earlier_schema()
-    table.refuse_damaged()
-    return Place(table.uri, storage_options=table.storage_options).alone(_LOCK, wait=wait)
+    table.refuse_writes()
+    return alone_anyway(table, wait=wait)
+
+
+def alone_anyway(table: Table, *, wait: float | None = _PATIENCE) -> AbstractContextManager[None]:
+    """As `alone`, also with a store that is torn, which is then mended."""
+    return table.place.alone(UPKEEP, wait=wait)
 
 
 def optimize(
@@ -252,31 +251,7 @@ def clean(
         return 0, 0
     told = list(_entries(table, gone))
     AuditLog.of(table).keep(table.branch, told)
-    gone = [entry.version for entry in told]
-    # Until what replaced them is on the disk, they may be all that a power cut leaves.
-    table.settle()
-    with translated("remove old versions"):
-        stats = table.own().dataset.cleanup_old_versions(
-            versions=gone, error_if_tagged_old_versions=False
-        )
-    return int(stats.old_versions), int(stats.bytes_removed)
-
-
-def undisturbed(table: Table, step: Callable[[], T]) -> T:
-    """Run a step again while writers keep changing what it works on; a few times.
-
-    After two lost races the writers of this handle wait for the next try: a loop of adds
-    would win every time, since a compaction takes longer than an add.
-    """
-    for attempt in range(_ATTEMPTS):
-        try:
-            with table.writing if attempt >= _POLITE else nullcontext():
-                return step()
-        except (CommitConflictError, ConflictError):
-            time.sleep(random.uniform(0, 0.01 * 2**attempt))
-    raise ConflictError(
-        f"upkeep was overtaken by writers {_ATTEMPTS} times; nothing is lost: run it again"
-    )
+    return remove_versions(table, (entry.version for entry in told))
 
 
 # -- inside -------------------------------------------------------------------------------

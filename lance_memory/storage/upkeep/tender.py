@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lance_memory.errors import ConflictError, LanceMemoryError, StorageError
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.storage import indices
-from lance_memory.storage.place import Place
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.upkeep.options import Upkeep, UpkeepMode
+from lance_memory.storage.upkeep.races import undisturbed
 from lance_memory.storage.upkeep.state import State, UpkeepStatus, read_state, write_state
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ _LOOK, _LOOKS = 0.1, 5
 """Writers that are silent for so many seconds, so many times, rest: then what they left is merged.
 The program may end in between, and then nobody waits for more."""
 
-_BUSY = timedelta(seconds=1)
-"""After another process was found at it, nobody looks again for so long."""
+_BUSY = 1.0
+"""Seconds that nobody looks again for, after another process was found at it."""
 
 
 class Tender:
@@ -46,11 +47,11 @@ class Tender:
         self.options = options
         self._table = table
         self._clock = clock
-        self._place = Place(table.uri, storage_options=table.storage_options)
+        self._place = table.place
         self._state = State()  # of the store, as far as this process knows
         self._looked = self._unwritten = False
         self._rows = self._bytes = 0  # written by this process since
-        self._not_before = datetime.min.replace(tzinfo=UTC)
+        self._not_before = 0.0  # by a clock that nobody sets
         self._left = 0  # fragments that the last compaction left
         self._told = ""
         self._thread: threading.Thread | None = None
@@ -71,7 +72,7 @@ class Tender:
             self._rows += 0 if written is None else len(written)
             self._bytes += 0 if written is None else written.nbytes
             due = self._due(made, self.options)
-        if due and self.options.mode is UpkeepMode.INLINE:
+        if due and (self.options.mode is UpkeepMode.INLINE or _ends()):
             self._run(self.options)
         elif due:
             self._start(self.options)
@@ -106,7 +107,15 @@ class Tender:
         with self._changing:
             self._rows = self._bytes = 0
         self._left = len(self._table.latest().fragment_ids)
-        self._settle(self._done(State()))
+        state = self._done(State())
+        try:
+            with upkeep.alone(self._table):
+                self._settle(state)
+        except ConflictError:  # another's step takes long, and tells of itself
+            with self._changing:
+                self._take(state)
+        except LanceMemoryError as error:
+            self._settle(self._failed(state, _LOCK, error))
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -115,7 +124,7 @@ class Tender:
         return self._thread is not None and self._thread.is_alive()
 
     def _due(self, made: Snapshot, options: Upkeep) -> bool:
-        if self._busy or self._clock() < self._not_before:
+        if self._busy or time.monotonic() < self._not_before:
             return False
         if not self._looked:
             self._look()
@@ -126,7 +135,12 @@ class Tender:
 
     def _reached(self, made: Snapshot, options: Upkeep) -> bool:
         state, now = self._state, self._clock()
-        return now >= state.again_at and (
+        if state.version > made.version:  # another process was faster, or versions were set aside
+            newest = made.version
+            with suppress(LanceMemoryError):  # the write before it has succeeded
+                newest = self._table.latest().version
+            state = state.at_most(newest)
+        return not state.pauses(now) and (
             made.version - state.version >= options.versions
             or len(made.fragment_ids) - state.fragments >= options.fragments
             or self._rows >= options.unindexed_rows
@@ -156,7 +170,7 @@ class Tender:
     def _start(self, options: Upkeep) -> None:
         with self._changing:
             self._called.set()
-            if self._is_running or not threading.main_thread().is_alive():
+            if self._is_running:
                 return
             # No daemon: the interpreter waits for it when it ends, and it ends with its step then.
             self._thread = threading.Thread(
@@ -167,8 +181,8 @@ class Tender:
     def _work(self, options: Upkeep) -> None:
         """What the thread does: a run, and another one while there is something to do."""
         again = True
-        while again and threading.main_thread().is_alive():
-            self._run(options)
+        while again and not _ends():
+            self._run(options, until=_ends)
             try:
                 again = self._again(options)
             except LanceMemoryError:
@@ -179,11 +193,11 @@ class Tender:
         newest = self._table.latest()
         with self._changing:
             self._called.clear()
-            if self._clock() < max(self._not_before, self._state.again_at):
+            if time.monotonic() < self._not_before or self._state.pauses(self._clock()):
                 return False
             if self._reached(newest, options):
                 return True
-        while threading.main_thread().is_alive():
+        while not _ends():
             before = newest.version
             if not self._hurried and self._is_called():
                 return True
@@ -195,28 +209,38 @@ class Tender:
     def _is_called(self) -> bool:
         """Whether a write finds something due, or somebody waits, before writers seem to rest."""
         looks = range(_LOOKS)
-        return any(threading.main_thread().is_alive() and self._called.wait(_LOOK) for _ in looks)
+        return any(not _ends() and self._called.wait(_LOOK) for _ in looks)
 
-    def _run(self, options: Upkeep) -> None:
-        """All steps, unless another process is at it."""
+    def _run(self, options: Upkeep, *, until: Callable[[], bool] = lambda: False) -> None:
+        """All steps, unless another process is at it; none is begun any more once `until` says."""
         with self._changing:
-            state, whole, rows, size = self._state, False, self._rows, self._bytes
             self._busy = True
         try:
             with upkeep.alone(self._table, wait=0):
-                state, whole = self._tended(state.succeeded(_LOCK), options)
-                state = self._done(state) if whole else state
+                self._settle(self._tended(options, until))
         except ConflictError:
-            self._not_before, self._busy = self._clock() + _BUSY, False
-            return
-        except LanceMemoryError as error:
-            state = self._failed(state, _LOCK, error)
-        if whole:
-            with self._changing:
-                self._rows, self._bytes = self._rows - rows, self._bytes - size
-        self._settle(state)
+            self._not_before = time.monotonic() + _BUSY
+        except LanceMemoryError as error:  # no lock to be had: whoever else writes meets that too
+            self._settle(self._failed(self._state, _LOCK, error))
+        finally:
+            self._busy = False
 
-    def _tended(self, state: State, options: Upkeep) -> tuple[State, bool]:
+    def _tended(self, options: Upkeep, until: Callable[[], bool]) -> State:
+        """The state after all steps, or as many as there was time for."""
+        with self._changing:
+            newest = self._table.latest().version
+            state = self._state.at_most(newest).succeeded(_LOCK)
+            rows, size = self._rows, self._bytes
+        state, whole = self._stepped(state, options, until)
+        if not whole:
+            return state
+        with self._changing:
+            self._rows, self._bytes = self._rows - rows, self._bytes - size
+        return self._done(state)
+
+    def _stepped(
+        self, state: State, options: Upkeep, until: Callable[[], bool]
+    ) -> tuple[State, bool]:
         """The state after all steps, and whether none is left."""
         aged = state.at is not None and self._clock() - state.at >= options.age
         steps: dict[str, Callable[[], object]] = {
@@ -227,12 +251,14 @@ class Tender:
             ),
         }
         for name, step in steps.items():
-            if not threading.main_thread().is_alive():
+            if until():
                 return state, False  # the program ends: the rest is due again in the next one
             try:
                 step()
                 state = state.succeeded(name)
-            except LanceMemoryError as error:
+            # The write before it is acknowledged, and must not fail of an error that is not ours
+            # either; it is written down, logged and told.
+            except Exception as error:  # noqa: BLE001 (see above)
                 state = self._failed(state, name, error)
         return state, not state.failures
 
@@ -243,25 +269,32 @@ class Tender:
         """Build the indices that are missing, and fold, where it pays."""
         if not anyway and upkeep.unfolded_rows(self._table) < options.unindexed_rows:
             return
-        upkeep.undisturbed(self._table, lambda: indices.create_missing(self._table.own()))
+        undisturbed(self._table, lambda: indices.create_missing(self._table.own()))
         upkeep.fold(self._table, most=options.step_rows)
         self._compact(options)  # what is in one segment now
 
-    def _failed(self, state: State, step: str, error: LanceMemoryError) -> State:
-        _LOG.warning("upkeep of %s: %s failed: %s", self._table.uri, step, error)
-        return state.failed(step, str(error), now=self._clock())
+    def _failed(self, state: State, step: str, error: Exception) -> State:
+        ours = isinstance(error, LanceMemoryError)
+        told = str(error) if ours else f"{type(error).__name__}: {error}"
+        _LOG.warning("upkeep of %s: %s failed: %s", self._table.uri, step, told)
+        return state.failed(step, told, now=self._clock())
 
     def _done(self, state: State) -> State:
         newest = self._table.latest().version
         return replace(state, version=newest, fragments=self._left, at=self._clock())
 
     def _settle(self, state: State) -> None:
-        """Write down how it went."""
+        """Write down how it went; under the lock, as other branches are in the same file."""
         try:
             write_state(self._place, self._table.branch, state.succeeded(_NOTE))
             state, unwritten = state.succeeded(_NOTE), False
         except StorageError as error:
             state, unwritten = self._failed(state, _NOTE, error), True
         with self._changing:
-            self._unwritten, self._busy = unwritten, False
+            self._unwritten = unwritten
             self._take(state)
+
+
+def _ends() -> bool:
+    """Whether the program's main thread is done: then it ends, unless other threads go on."""
+    return not threading.main_thread().is_alive()

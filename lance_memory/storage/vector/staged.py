@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,12 @@ from lance_memory.storage.disk.leftovers import remove
 from lance_memory.storage.journal import Journal
 from lance_memory.storage.place import Place
 
-__all__ = ["STAGED", "StagedVectors"]
+__all__ = ["STAGED", "StagedVectors", "discard_staged", "nobody_stages", "staged_tables"]
 
 STAGED = "reembed-"
 """Side tables whose names begin so hold vectors that were made, and not switched to yet."""
 
+_LOCK = "reembed.lock"
 _HASH = "content_hash"
 _WHOLE = 2**62
 
@@ -77,17 +79,35 @@ class StagedVectors:
 
     def discard_others(self) -> None:
         """Remove what was left over of other models."""
-        self._discard(keep=self._name)
+        discard_staged(self._place, but=self._name)
 
     def discard(self) -> None:
         """Remove all that was made."""
-        self._discard(keep=None)
+        discard_staged(self._place)
 
-    def _discard(self, *, keep: str | None) -> None:
-        files = [name for name in self._place.names() if name.startswith(STAGED)]
-        for name in files:
-            if keep is None or not name.startswith(f"{keep}."):
-                self._place.remove(name)
-        for folder in {name.split("/")[0] for name in files}:
-            if keep is None or not folder.startswith(f"{keep}."):
-                remove(self._place.uri, folder)
+
+def nobody_stages(place: Place, *, wait: float) -> AbstractContextManager[None]:
+    """No other process re-embeds the store while the block lasts.
+
+    In an object store there is no such lock.
+
+    Raises:
+        ConflictError: one still does after so many seconds.
+    """
+    return place.alone(_LOCK, wait=wait)
+
+
+def staged_tables(place: Place) -> tuple[str, ...]:
+    """The names of the side tables that hold such vectors, of whatever model."""
+    tops = {name.split("/")[0] for name in place.names() if name.startswith(STAGED)}
+    return tuple(sorted(top for top in tops if top.endswith(".lance")))
+
+
+def discard_staged(place: Place, *, but: str | None = None) -> None:
+    """Remove the side tables of all models, or of all but the one that is named."""
+    files = [name for name in place.names() if name.startswith(STAGED)]
+    gone = [name for name in files if but is None or not name.startswith(f"{but}.")]
+    for name in gone:
+        place.remove(name)
+    for folder in {name.split("/")[0] for name in gone}:
+        remove(place.uri, folder)

@@ -122,11 +122,12 @@ def switch_vectors(
         column.written(table.latest())  # this takes long, and the rest is quick
     for attempt in range(_ATTEMPTS):
         with ExitStack() as held:
+            # A fold under way would bring the old index back. It may wait for `writing`, so this
+            # lock is taken first.
+            held.enter_context(alone(table))
             if attempt >= _POLITE:
                 held.enter_context(table.writing)
                 column.written(table.latest())
-            held.enter_context(alone(table))  # a fold under way would bring the old index back
-            if attempt >= _POLITE:
                 _close(table)
             snapshot, made = _tried(table, column, audit)
         if made is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lance_memory import StorageError
+from lance_memory.storage.disk.cut import refuse_cut
 from lance_memory.storage.upkeep import steps as upkeep
 
 NOISE = random.Random(0)
@@ -72,3 +73,11 @@ def test_a_compaction_whose_file_was_cut_short_changes_nothing(store, tmp_path, 
     upkeep.compact(store._table)
     assert ([m.content for m in store.list()], store.stats().fragments) == (contents, 1)
     assert store.version > version
+
+
+def test_a_new_file_that_is_away_is_an_error_of_ours(store):
+    store.add(text())
+    fragments = [fragment.metadata for fragment in store._table.latest().dataset.get_fragments()]
+    data(store)[0].unlink()
+    with pytest.raises(StorageError, match=r"could not look at .* not found"):
+        refuse_cut(fragments, store._table.home)

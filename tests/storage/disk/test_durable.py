@@ -22,11 +22,12 @@ from lance_memory import (
     StorageError,
 )
 from lance_memory.storage import Table
-from lance_memory.storage.disk import whole
+from lance_memory.storage.disk import aside, whole
 from lance_memory.storage.disk.durable import to_disk
 from lance_memory.storage.disk.referred import referred
 from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.journal import Journal
+from lance_memory.storage.upkeep import steps
 
 
 class Syncs:
@@ -110,6 +111,18 @@ def test_the_files_of_other_writers_and_of_upkeep_are_put_on_the_disk_too(power,
     files = {*referred(snapshot.dataset, home(power))}
     assert files <= {*syncs.done}
     assert len(files) > 10
+
+
+def test_what_a_compaction_has_written_is_on_the_disk_before_its_version_is(power, syncs):
+    """Rows that were acknowledged are in these files from then on."""
+    for number in range(4):
+        power.add(f"more {number}")
+    known = {*home(power).glob("data/*.lance")}
+    syncs.done.clear()
+    steps.compact(power._table)
+    (written,) = {*home(power).glob("data/*.lance")} - known
+    assert written in syncs.done
+    assert newest(power) not in syncs.manifests[written]
 
 
 def test_what_is_known_to_be_on_the_disk_is_not_synced_again(power, syncs):
@@ -336,11 +349,11 @@ def test_a_torn_store_is_read_and_not_written_to_until_what_is_torn_is_set_aside
     for write in refused:
         with pytest.raises(StorageError, match="lmem doctor --fix"):
             write()
-    moved = whole.set_aside(store._table)
+    moved = aside.set_aside(store._table)
     name = f"memories.lance/{manifest_name(last + 1)}"
     assert moved == [name]
     assert Path(store.uri, "torn", name).read_bytes() == torn
-    assert (store.damage, store.version, whole.set_aside(store._table)) == (None, last, [])
+    assert (store.damage, store.version, aside.set_aside(store._table)) == (None, last, [])
     assert store.add("goes on").version == last + 1
     assert reopen(store.uri).count() == 13
 
@@ -350,7 +363,7 @@ def test_other_handles_go_on_by_themselves_once_what_is_torn_is_set_aside(worn, 
     empty(home(worn) / manifest_name(worn.version))
     with pytest.warns(DamagedStoreWarning):
         one, other = reopen(worn.uri), reopen(worn.uri)
-    whole.set_aside(one._table)
+    aside.set_aside(one._table)
     assert other.add("goes on").version == one.version
 
 
@@ -380,7 +393,7 @@ def test_a_torn_tag_is_damage_and_can_be_set_aside(worn, reopen):
     (home(worn) / "_refs/tags/bad.json").write_bytes(b"")
     with pytest.warns(DamagedStoreWarning, match="a tag or branch is torn"):
         store = reopen(worn.uri)
-    assert whole.set_aside(store._table) == ["memories.lance/_refs/tags/bad.json"]
+    assert aside.set_aside(store._table) == ["memories.lance/_refs/tags/bad.json"]
     assert store.tags() == {"good": worn.version}
 
 
@@ -392,7 +405,7 @@ def test_a_torn_branch_opens_at_its_last_whole_version(worn, reopen):
     with pytest.warns(DamagedStoreWarning):
         again = reopen(worn.uri, branch="side")
     assert (again.version, again.damage.opened, worn.damage) == (last, last, None)
-    whole.set_aside(again._table)
+    aside.set_aside(again._table)
     assert again.add("goes on").version == last + 1
 
 
