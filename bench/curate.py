@@ -102,7 +102,7 @@ def opened(path: Path, known: dict[str, NDArray[np.float32]] | None = None) -> M
         name="known",
         dimension=DIMENSION,
     )
-    return MemoryStore.open(path, embedder=embedder)
+    return MemoryStore.open(path, embedder=embedder, upkeep=None)
 
 
 def bare_product(rows: NDArray[np.float32]) -> None:

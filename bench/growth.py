@@ -39,7 +39,7 @@ def opened(path: Path) -> MemoryStore:
     embedder = FunctionEmbedder(
         lambda texts: np.ones((len(texts), DIMENSION), np.float32), name="ones", dimension=DIMENSION
     )
-    return MemoryStore.open(path / "store", embedder=embedder)
+    return MemoryStore.open(path / "store", embedder=embedder, upkeep=None)
 
 
 def chunks(rows: int) -> Iterator[Corpus]:

@@ -57,7 +57,7 @@ def opened(path: Path) -> MemoryStore:
     embedder = FunctionEmbedder(
         lambda texts: np.ones((len(texts), DIMENSION), np.float32), name="ones", dimension=DIMENSION
     )
-    return MemoryStore.open(path, embedder=embedder)
+    return MemoryStore.open(path, embedder=embedder, upkeep=None)
 
 
 class Filled:

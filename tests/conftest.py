@@ -140,10 +140,13 @@ def access(request):
 
 @pytest.fixture
 def reopen(embedder, clock, place, access):
-    """Opens a store, or makes one, with the shared embedder and clock."""
+    """Opens a store, or makes one, with the shared embedder and clock.
+
+    Nobody tends it unless a test asks for that: versions are what the test's own writes make.
+    """
 
     def open_store(path, **options):
-        defaults = {"embedder": embedder, "clock": clock, **access}
+        defaults = {"embedder": embedder, "clock": clock, "upkeep": None, **access}
         return MemoryStore.open(place(path), **{**defaults, **options})
 
     return open_store

@@ -64,7 +64,12 @@ _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...],
         "no permission to write there; nothing was written",
     ),
     (NotFoundError, (), ("ref not found",), "no such tag or branch"),
-    (ConflictError, (), ("commit conflict",), "another writer was faster; try again"),
+    (
+        ConflictError,
+        (),
+        ("commit conflict", "too many concurrent writers"),
+        "another writer was faster; try again",
+    ),
     (
         ConflictError,
         (),

@@ -289,7 +289,7 @@ def test_on_a_read_only_file_system_the_status_works_and_a_pass_fails_clearly(tm
 
 
 def test_a_store_elsewhere_than_in_a_directory_is_refused(turns, tmp_path, reopen):
-    remote = reopen(f"file://{tmp_path}/s")
+    remote = reopen(f"file-object-store://{tmp_path}/s")
     with pytest.raises(InvalidInputError, match=r"no local directory.*store.consolidate"):
         Dreamer(remote)
 

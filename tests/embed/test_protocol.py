@@ -56,7 +56,9 @@ def test_what_embed_exports() -> None:
         "as_embedder",
         "checked",
         "count_tokens",
+        "embedder_named",
         "fitting",
+        "fitting_or_missing",
         "format_for",
         "token_embedder",
     ]

@@ -50,7 +50,7 @@ def test_threads_read_and_write_while_upkeep_tags_and_branches_go_on(store):
     ]
     for thread in threads:
         thread.start()
-    for i in range(6):
+    for i in range(3):
         store.optimize(vector_index_from=256)
         store.tag(f"t{i}")
         store.branch(f"b{i}")

@@ -136,7 +136,8 @@ def test_without_upkeep_nothing_is_tended(tmp_path, reopen):
     assert store.upkeep_status().failures == ()
 
 
-def test_the_defaults_tend_in_the_background(store):
+def test_the_defaults_tend_in_the_background(tmp_path, reopen):
+    store = reopen(tmp_path / "store", upkeep=Upkeep())
     for i in range(40):
         assert store.add(f"m {i}").upkeep == ""
     status = store.wait_for_upkeep()
@@ -146,7 +147,8 @@ def test_the_defaults_tend_in_the_background(store):
     assert store.count() == 40
 
 
-def test_one_batch_is_folded_without_being_asked(store):
+def test_one_batch_is_folded_without_being_asked(tmp_path, reopen):
+    store = reopen(tmp_path / "store", upkeep=Upkeep())
     store.add_many(f"memory {i}" for i in range(300))
     assert store.wait_for_upkeep().version == store.version
     assert set(store.stats().unindexed_rows.values()) == {0}

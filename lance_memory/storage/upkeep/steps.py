@@ -347,7 +347,9 @@ def _fold(table: Table, most: int | None) -> None:
         if new or merged:
             together[merged - 1 if new and merged else merged].append(name)
     for count, names in together.items():
-        with translated("fold new rows into the indices"):
+        # The engine commits by itself and tries for half a minute where writers are faster, which
+        # a loop of adds always is once there are many fragments: so this handle's writers wait.
+        with table.writing, translated("fold new rows into the indices"):
             table.own().dataset.optimize.optimize_indices(
                 index_names=names, num_indices_to_merge=count
             )
