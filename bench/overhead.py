@@ -75,7 +75,7 @@ def constant_embedder() -> FunctionEmbedder:
 
 
 def opened(path: Path) -> MemoryStore:
-    return MemoryStore.open(path, embedder=constant_embedder())
+    return MemoryStore.open(path, embedder=constant_embedder(), upkeep=None)
 
 
 def table_of(path: Path) -> lance.LanceDataset:
