@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from proof_kit import Clock, open_store
+from proof_kit import TENDED, Clock, open_store
 
 from lance_memory import ConflictError, ConsolidateOptions
 
@@ -54,7 +54,7 @@ def program(path):
 
 def add_own(path, meeting, name, count):
     """Adds contents that nobody else adds."""
-    store = open_store(path)
+    store = open_store(path, **TENDED)
     meet(meeting, name)
     times, ids = [], []
     start = time.time()
@@ -67,7 +67,7 @@ def add_own(path, meeting, name, count):
 
 def add_same(path, meeting, name, count):
     """Adds keys, contents and ids that the others add at the same time."""
-    store = open_store(path)
+    store = open_store(path, **TENDED)
     meet(meeting, name)
     stored = 0
     for n in range(int(count)):
@@ -81,7 +81,7 @@ def add_same(path, meeting, name, count):
 
 def consolidate(path, meeting, name):
     """Consolidates everything; all have planned before one may commit."""
-    store = open_store(path)
+    store = open_store(path, **TENDED)
 
     def transform(cluster):
         meet(meeting, name)
@@ -96,14 +96,14 @@ def consolidate(path, meeting, name):
 
 def add_one(path, content):
     """A short session."""
-    store = open_store(path)
+    store = open_store(path, **TENDED)
     say(ready=True)
     say(id=store.add(content).id)
 
 
 def look(path, moments):
     """What is there at each version, and at each of the moments, as one number each."""
-    store = open_store(path)
+    store = open_store(path, **TENDED)
     versions = [entry.version for entry in store.log(upkeep=True)]
     places = [*sorted(versions), *map(datetime.fromisoformat, json.loads(moments))]
     found = []

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import lance_memory
-from lance_memory import FunctionEmbedder, MemoryStore
+from lance_memory import FunctionEmbedder, MemoryStore, Upkeep
 
 DIMENSION = 8
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -50,9 +50,14 @@ class TickingClock(Clock):
         return self.now
 
 
+TENDED = {"upkeep": Upkeep()}
+"""As stores are opened by default."""
+
+
 def open_store(path, clock=None, **options):
+    """Nobody tends it unless that is asked for: versions are what the programs write."""
     clocked = {} if clock is None else {"clock": clock}
-    return MemoryStore.open(path, embedder=EMBEDDER, **clocked, **options)
+    return MemoryStore.open(path, **{"embedder": EMBEDDER, "upkeep": None, **clocked, **options})
 
 
 def contents(view):

@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from proof_kit import open_store
+from proof_kit import TENDED, open_store
 
 from lance_memory import ConflictError, ConsolidateOptions, NotFoundError
 from lance_memory.record.identity import content_hash
@@ -119,7 +119,7 @@ class Writer:
     """Does one operation after the other to the memories of its user."""
 
     def __init__(self, path, log, name, seed):
-        self.store = open_store(path, author=name)
+        self.store = open_store(path, author=name, **TENDED)
         self.random = random.Random(seed)
         self.account = Account(Log(log), name)
         for complaint in self.account.settle(self.store):
@@ -235,7 +235,7 @@ def writer(path, log, name, seed):
 
 def reader(path, log, name, seed):
     """Holds versions by tags, and finds in them what it found at first."""
-    store, draw, told = open_store(path), random.Random(int(seed)), Log(log)
+    store, draw, told = open_store(path, **TENDED), random.Random(int(seed)), Log(log)
     while True:
         try:
             if name in store.tags():  # of a killed one
@@ -259,7 +259,7 @@ def digest(view):
 
 def upkeep(path, log, name, seed):
     """Compacts, folds, and cleans away what is older than a few seconds."""
-    store, draw, told = open_store(path), random.Random(int(seed)), Log(log)
+    store, draw, told = open_store(path, **TENDED), random.Random(int(seed)), Log(log)
     while True:
         time.sleep(draw.uniform(0.3, 1.5))
         try:

@@ -576,4 +576,4 @@ def test_random_programs_agree_with_the_model():
 @pytest.mark.slow
 def test_long_random_programs_agree_with_the_model():
     """The same for more and longer programs."""
-    run_state_machine_as_test(Programs, settings=_profile(70, 50))
+    run_state_machine_as_test(Programs, settings=_profile(50, 50))

@@ -271,8 +271,9 @@ def test_upkeep_that_is_killed_is_gone_on_with(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_long_loop_of_adds_leaves_few_files_versions_and_open_files(store):
+def test_a_long_loop_of_adds_leaves_few_files_versions_and_open_files(tmp_path, reopen):
     """C32, C36."""
+    store = reopen(tmp_path / "store", upkeep=Upkeep())
 
     def looked():
         files = [f for f in Path(store.uri).rglob("*") if f.is_file()]
