@@ -191,6 +191,7 @@ def test_what_is_no_upkeep_is_refused_before_anything_is_made(tmp_path, reopen, 
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.disk
 def test_a_store_that_lost_its_versions_is_not_made_anew(tmp_path, reopen):
     store = reopen(tmp_path / "store", upkeep=None)
     store.add("hello")

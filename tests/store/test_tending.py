@@ -171,6 +171,7 @@ def test_the_interpreter_waits_for_a_step_at_its_end(tmp_path):
     assert tending_child.opened(tmp_path / "store").count() == 400
 
 
+@pytest.mark.disk
 def test_upkeep_never_runs_twice_at_once(eager):
     with upkeep.alone(eager._table):
         for i in range(12):
@@ -182,6 +183,7 @@ def test_upkeep_never_runs_twice_at_once(eager):
     assert eager.upkeep_status().failures == ()
 
 
+@pytest.mark.disk
 def test_what_fails_is_told_retried_and_in_the_way_of_nothing(eager, caplog):
     """C34."""
     lock = Path(eager.uri, "upkeep.lock")
@@ -348,6 +350,7 @@ def test_a_version_that_is_read_is_held(eager, tmp_path):
         eager.revert(version)
 
 
+@pytest.mark.disk
 def test_the_hold_of_a_killed_reader_ends_after_a_day(eager):
     eager.add("the first")
     holding = history.holding(eager._table, eager.version)
@@ -364,6 +367,7 @@ def test_the_hold_of_a_killed_reader_ends_after_a_day(eager):
     holding.__exit__(None, None, None)
 
 
+@pytest.mark.disk
 def test_what_a_killed_trial_has_left_goes_after_a_week(eager):
     eager.add("the first")
     versions = Path(eager.uri, "memories.lance", "_versions")
@@ -389,6 +393,7 @@ def test_the_status_is_of_the_whole_store_and_its_branch(eager):
     assert eager.upkeep_status().version == 0
 
 
+@pytest.mark.disk
 def test_what_cannot_be_written_down_is_told_all_the_same(eager):
     Path(eager.uri, "upkeep.json").mkdir()
     told = [eager.add(f"m {i}").upkeep for i in range(6)]
