@@ -41,7 +41,6 @@ __all__ = [
     "check",
     "damage",
     "found_torn",
-    "last_whole",
     "torn_rows",
 ]
 
@@ -308,17 +307,6 @@ class Versions:
                 raise  # whole, and from a later engine
             return None
         return dataset if dataset.version == number else None  # of zeros it makes version 0
-
-
-def last_whole(table: Table) -> int:
-    """The version of the table's branch that is read: the newest, or the last that is not torn.
-
-    Raises:
-        StorageError: none can be.
-    """
-    if table.is_remote:
-        return table.latest().version
-    return int(table.by_name().look().dataset.version)
 
 
 def damage(table: Table) -> Damage | None:
