@@ -16,6 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory import curate
+from lance_memory.admission import (
+    Addition,
+    KnownContents,
+    Progress,
+    Replacement,
+    check_changes,
+    edited,
+    embedded,
+    replacement,
+)
 from lance_memory.curate import (
     Answer,
     Bounds,
@@ -36,16 +46,6 @@ from lance_memory.curate import (
 )
 from lance_memory.embed import Embedder, as_embedder, fitting, fitting_or_missing, format_for
 from lance_memory.errors import ConflictError, DamagedStoreWarning, RejectedError
-from lance_memory.ingest import (
-    Addition,
-    KnownContents,
-    Progress,
-    Replacement,
-    check_changes,
-    edited,
-    embedded,
-    replacement,
-)
 from lance_memory.maintenance import Maintenance
 from lance_memory.move import (
     ArchiveManifest,

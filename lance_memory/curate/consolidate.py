@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_memory.curate.cluster.select import Found, select
-from lance_memory.curate.facts import dropped
 from lance_memory.curate.guard import Answered, Guard, Search, guarded
 from lance_memory.curate.merge import agreeing, averaged, successor_row
 from lance_memory.curate.options import Bounds, ClusterBy, ConsolidateOptions, OnFailure
@@ -24,6 +23,7 @@ from lance_memory.curate.plan import ClusterPlan, ConsolidationPlan
 from lance_memory.curate.transform.execute import Execution, Outcome, outcomes
 from lance_memory.curate.transform.protocol import Derived, Transform
 from lance_memory.errors import InvalidInputError, RejectedError, StoppedError
+from lance_memory.facts import dropped
 from lance_memory.record.identity import new_id, new_ids
 from lance_memory.record.intake import take_in
 from lance_memory.record.memory import Memory, Scope

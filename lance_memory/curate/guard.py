@@ -13,8 +13,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 
-from lance_memory.curate.facts import content_words, sentences, tokens
 from lance_memory.curate.plan import ClusterPlan, Recalled
+from lance_memory.facts import content_words, sentences, tokens
 from lance_memory.record.arguments import real, whole
 from lance_memory.record.memory import Scope
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_memory.curate.cluster.distinct import Facts
 from lance_memory.curate.cluster.groups import cohesion, grouped, near_duplicates, windows
 from lance_memory.curate.cluster.members import blocks_of
 from lance_memory.curate.options import ClusterMethod
+from lance_memory.facts.distinct import Facts
 from lance_memory.index import near
 from lance_memory.record.unit import unit
 

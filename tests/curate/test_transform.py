@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_memory import Memory
-from lance_memory.curate.facts import dropped, sentences
 from lance_memory.curate.transform.builtin import TRANSFORMS, extractive, latest, merge_lines
+from lance_memory.facts import dropped, sentences
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 

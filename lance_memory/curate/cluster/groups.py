@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.cluster.distinct import Apart, Facts
 from lance_memory.curate.cluster.methods import METHODS, Near
 from lance_memory.curate.options import ClusterMethod
+from lance_memory.facts.distinct import Apart, Facts
 from lance_memory.index import Graph
 from lance_memory.index import near as near_each
 from lance_memory.record.unit import SLACK

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.cluster.distinct import Apart
 from lance_memory.curate.options import ClusterMethod
+from lance_memory.facts.distinct import Apart
 from lance_memory.index import Graph
 
 __all__ = ["METHODS", "Method", "Near"]

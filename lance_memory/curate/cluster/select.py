@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_memory.curate.cluster.distinct import Facts, facts
 from lance_memory.curate.cluster.groups import LARGE, cohesion, near_duplicates, windows
 from lance_memory.curate.cluster.members import Members, blocks_of
 from lance_memory.curate.options import ClusterBy, ConsolidateOptions
+from lance_memory.facts.distinct import Facts, facts
 from lance_memory.storage import Snapshot
 
 __all__ = ["Found", "Selection", "select"]

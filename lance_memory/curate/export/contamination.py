@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.curate.export.evaluation import Evaluation
-from lance_memory.curate.facts import CJK
+from lance_memory.facts import CJK
 from lance_memory.record.unit import SLACK, unit
 
 __all__ = ["Match", "Screen", "words"]

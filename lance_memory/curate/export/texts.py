@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from lance_memory.curate.export.contamination import Match, Screen
 from lance_memory.curate.export.draft import Draft
 from lance_memory.curate.export.frame import Frame, Turn
-from lance_memory.curate.facts import dropped
 from lance_memory.curate.options import ConsolidateOptions
 from lance_memory.curate.transform.execute import Execution, outcomes
 from lance_memory.curate.transform.protocol import Transform
+from lance_memory.facts import dropped
 from lance_memory.record.rows import EMBEDDING, embeddings, to_memories, valid_vectors
 from lance_memory.storage import Snapshot
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lance_memory.curate.facts import joined, said, sentences
 from lance_memory.curate.transform.protocol import Derived, Transform
+from lance_memory.facts import joined, said, sentences
 from lance_memory.record.memory import Memory
 from lance_memory.record.unit import unit
 

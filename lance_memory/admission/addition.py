@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_memory.ingest.admit import admit
-from lance_memory.ingest.known import KnownContents
+from lance_memory.admission.admit import admit
+from lance_memory.admission.known import KnownContents
 from lance_memory.record.intake import Taken
 from lance_memory.record.results import AddManyResult
 from lance_memory.record.rows import EMBEDDING, embeddings, patched, valid_vectors, vector_array

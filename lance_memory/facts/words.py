@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lance_memory.curate.facts.folding import CJK, plain
-from lance_memory.curate.facts.lexicon import NEGATIONS
-from lance_memory.curate.facts.numbers import numbers
+from lance_memory.facts.folding import CJK, plain
+from lance_memory.facts.lexicon import NEGATIONS
+from lance_memory.facts.numbers import numbers
 
 __all__ = [
     "STOP",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-from lance_memory.curate.facts.folding import CJK, plain
+from lance_memory.facts.folding import CJK, plain
 
 __all__ = ["Quantity", "numbers"]
 

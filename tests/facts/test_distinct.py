@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_memory import MiniLM
-from lance_memory.curate.cluster.distinct import Apart, Facts, conflict, facts
 from lance_memory.curate.cluster.groups import near_duplicates
 from lance_memory.curate.options import ClusterMethod
+from lance_memory.facts.distinct import Apart, Facts, conflict, facts
 
 SETS = json.loads((Path(__file__).parent / "paraphrases.json").read_text(encoding="utf-8"))
 FLOOR = 0.75

@@ -1,7 +1,7 @@
 """What a text says, by rules: its words, and the numbers, names and negations not to be lost."""
 
-from lance_memory.curate.facts.folding import CJK, plain, strip_accents
-from lance_memory.curate.facts.words import (
+from lance_memory.facts.folding import CJK, plain, strip_accents
+from lance_memory.facts.words import (
     STOP,
     Dropped,
     content_words,

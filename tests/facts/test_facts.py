@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_memory.curate.facts import (
+from lance_memory.facts import (
     Dropped,
     content_words,
     dropped,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lance_memory.curate.facts.folding import CJK
+from lance_memory.facts.folding import CJK
 
 __all__ = ["foreign", "unread"]
 

@@ -9,7 +9,7 @@ An embedder made for English reads other scripts badly. Words it does not read a
 Amharic, emoji) are such facts too; of two texts in letters that it only spells (Russian, Arabic,
 Hindi) one must have half of the words of the other.
 
-What the rules cannot see: names in scripts without capitals, but for the places in `facts.lexicon`;
+What the rules cannot see: names in scripts without capitals, but for the places in `lexicon`;
 who did what to whom (`Ana met Eva`); Chinese characters that the embedder does not know.
 """
 
@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.curate.facts import STOP, is_negation, is_portuguese, plain, sentences, tokens
-from lance_memory.curate.facts.lexicon import COMMON, DENIALS, ENDED, OPPOSITES, PERSON, PLACES
-from lance_memory.curate.facts.numbers import numbers
-from lance_memory.curate.facts.scripts import foreign, unread
-from lance_memory.curate.facts.units import measures
+from lance_memory.facts import STOP, is_negation, is_portuguese, plain, sentences, tokens
+from lance_memory.facts.lexicon import COMMON, DENIALS, ENDED, OPPOSITES, PERSON, PLACES
+from lance_memory.facts.numbers import numbers
+from lance_memory.facts.scripts import foreign, unread
+from lance_memory.facts.units import measures
 
 __all__ = ["Apart", "Facts", "conflict", "facts"]
 

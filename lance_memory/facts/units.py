@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from lance_memory.curate.facts.folding import plain
-from lance_memory.curate.facts.lexicon import UNITS
-from lance_memory.curate.facts.numbers import Quantity
+from lance_memory.facts.folding import plain
+from lance_memory.facts.lexicon import UNITS
+from lance_memory.facts.numbers import Quantity
 
 __all__ = ["measures"]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_memory.curate.facts.numbers import Quantity, numbers
+from lance_memory.facts.numbers import Quantity, numbers
 
 
 def values(text):

@@ -14,7 +14,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.ingest.known import KnownContents
+from lance_memory.admission.known import KnownContents
 from lance_memory.record.filters import any_of, is_one_of
 from lance_memory.record.intake import Taken
 from lance_memory.record.rows import one_array
