@@ -37,7 +37,8 @@ check: $(DEV)
 	$(BIN)/codespell
 	$(BIN)/python tools/audit.py
 
-# Asks a public service for known vulnerabilities of what is locked; says so where none answers.
+# Asks a public service for known vulnerabilities of what is locked. Where none answers, or knows
+# none of it, it says so and ends with 2.
 audit: $(DEV)
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip install --quiet pip-audit

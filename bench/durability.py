@@ -27,10 +27,11 @@ from typing import Any
 from bench.measure import emit, interleaved, seconds
 from bench.overhead import batch, constant_embedder
 from lance_memory import MemoryStore
+from lance_memory.files import to_disk
 from lance_memory.record.times import utc_now
 from lance_memory.storage import Table
 from lance_memory.storage.disk import whole
-from lance_memory.storage.disk.durable import Sync, to_disk
+from lance_memory.storage.disk.durable import Sync
 
 _BLOCK = bytes(4_096)
 

@@ -14,6 +14,7 @@ __all__ = [
     "ConflictError",
     "DamagedStoreWarning",
     "EmbeddingError",
+    "ExtractionError",
     "InvalidInputError",
     "LanceMemoryError",
     "MissingExtraError",
@@ -90,6 +91,19 @@ class StorageError(LanceMemoryError, OSError):
 
 class EmbeddingError(LanceMemoryError, RuntimeError):
     """An embedder failed, or gave vectors of the wrong number, length or value."""
+
+
+class ExtractionError(LanceMemoryError, RuntimeError):
+    """An extractor failed on a conversation, or what answers for it did not.
+
+    `passing`: it may pass by itself, so the job is tried again. `reason` is a name that can be
+    counted, such as "invalid_answer".
+    """
+
+    def __init__(self, message: str, *, reason: str, passing: bool) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.passing = passing
 
 
 class TransformError(LanceMemoryError, RuntimeError):

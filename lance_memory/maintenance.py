@@ -188,9 +188,10 @@ class Maintenance(Writing):
         It reads narrow columns and the vectors; a store of 100,000 memories takes seconds.
 
         Args:
-            fix: do what is safe: fold and build indices, merge small files, remove files that were
-                nobody's for a week, let go of versions that a killed reader held for a day, set
-                aside versions that a power cut has torn, finish a forgetting that was interrupted.
+            fix: do what is safe about what is worse than a note: fold and build indices, merge
+                small files, remove files that were nobody's for a week, let go of versions that a
+                killed reader held for a day, set aside versions that a power cut has torn, finish
+                a forgetting that was interrupted.
                 No memory changes otherwise. The findings are then those that are left.
             deep: read every file of every version, each in a process that may die of it, and
                 compare contents with their hashes, and indices with a scan.
@@ -211,7 +212,12 @@ class Maintenance(Writing):
             moment=self._moment(),
             model=None if lost else self._embedder.name,
             deep=deep,
+            dead_jobs=self._dead_jobs,
         )
+
+    def _dead_jobs(self) -> Sequence[str]:
+        """The ids of jobs that have died; none, without a write path."""
+        return ()
 
     def build_index(
         self,
@@ -330,6 +336,7 @@ class Maintenance(Writing):
         asked = self._asked_to_forget(refs, where, successors=successors)
         if dry_run:
             return forgetting.plan(self._table, asked, self._query_rows())
+        self._forget_beside(asked.chosen)
         return forgetting.forget(
             self._table,
             asked,
@@ -372,6 +379,9 @@ class Maintenance(Writing):
         return forgetting.Asked(
             refs=kept, chosen=chosen, successors=successors, moment=self._moment()
         )
+
+    def _forget_beside(self, chosen: Filter) -> None:
+        """Forget what could bring memories back, first; without jobs, nothing could."""
 
     def _query_rows(self) -> forgetting.Queries:
         return forgetting.Queries(

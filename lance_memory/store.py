@@ -26,6 +26,7 @@ from lance_memory.admission import (
     embedded,
     replacement,
 )
+from lance_memory.beside import Beside
 from lance_memory.curate import (
     Answer,
     Bounds,
@@ -46,7 +47,7 @@ from lance_memory.curate import (
 )
 from lance_memory.embed import Embedder, as_embedder, fitting, fitting_or_missing, format_for
 from lance_memory.errors import ConflictError, DamagedStoreWarning, RejectedError
-from lance_memory.maintenance import Maintenance
+from lance_memory.ingest import WritePath
 from lance_memory.move import (
     ArchiveManifest,
     ArchiveResult,
@@ -86,7 +87,7 @@ from lance_memory.storage import (
     Table,
     Upkeep,
     absolute,
-    history,
+    naming,
     refuse_taken,
     say,
     undo,
@@ -101,7 +102,8 @@ from lance_memory.usage import (
     faded_away,
     fading,
 )
-from lance_memory.writing import Refs
+from lance_memory.waiting import Pending
+from lance_memory.writing import Refs, kept
 
 __all__ = ["MemoryStore"]
 
@@ -109,7 +111,7 @@ _GUARD = Guard()
 _UPKEEP = Upkeep()
 
 
-class MemoryStore(Maintenance):
+class MemoryStore(Pending):
     """A store: reads see the newest version, and every write makes one.
 
     Safe to share between threads. Other handles and processes may write at the same time: a
@@ -126,9 +128,18 @@ class MemoryStore(Maintenance):
         author: str = "",
         queries: QueryLog | None = None,
         upkeep: Upkeep | None = None,
+        beside: Beside | None = None,
+        path: WritePath | None = None,
     ) -> None:
         super().__init__(
-            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
+            table,
+            embedder=embedder,
+            clock=clock,
+            author=author,
+            queries=queries,
+            upkeep=upkeep,
+            beside=beside or Beside.of(table, None, clock=clock),
+            path=path or WritePath(),
         )
         self._known_contents = KnownContents()
 
@@ -147,6 +158,8 @@ class MemoryStore(Maintenance):
         upkeep: Upkeep | None = _UPKEEP,
         like: str | os.PathLike[str] | None = None,
         durability: Durability | str = Durability.PROCESS,
+        ledger: str | os.PathLike[str] | None = None,
+        write_path: WritePath | None = None,
     ) -> MemoryStore:
         """Open the store in the directory `path`, or make one.
 
@@ -167,6 +180,10 @@ class MemoryStore(Maintenance):
                 embedder is given.
             durability: what a write survives once it has returned: "process" the end of any
                 process, "power" a power cut too, for some milliseconds a write (see `Durability`).
+            ledger: where jobs, counters and watermarks of `ingest` are: a directory, or the URL of
+                a Redis server; by default in the store's directory. A store in an object store has
+                none: without one, counters end with this handle, and there are no jobs.
+            write_path: the steps of `ingest`; by default `WritePath()`.
 
         A store whose newest version is torn, as a power cut can leave it, is opened at the last
         whole one: with a `DamagedStoreWarning`, and `damage` says what is torn. It can be read;
@@ -202,6 +219,8 @@ class MemoryStore(Maintenance):
             author=text_value("author", author),
             queries=QueryLog.of(table, recording=QueryRecording.of(record_queries=record_queries)),
             upkeep=upkeep,
+            beside=Beside.of(line, ledger, clock=clock),
+            path=write_path,
         )
 
     def close(self) -> None:
@@ -211,6 +230,7 @@ class MemoryStore(Maintenance):
         """
         self._queries.recording.close()
         self._tender.wait()
+        self._beside.close()
 
     def __enter__(self) -> Self:
         return self
@@ -362,11 +382,11 @@ class MemoryStore(Maintenance):
         """
         derived = Derived(content=successor) if isinstance(successor, str) else successor
         vector = self._embedding_of(derived.content)
-        kept = _kept(sources) or ()
+        names = kept(sources) or ()
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             return supersession(
-                self._rows(kept, snapshot),
+                self._rows(names, snapshot),
                 derived,
                 vector=vector,
                 relation=relation,
@@ -392,7 +412,7 @@ class MemoryStore(Maintenance):
             ScopeError: a filter without any scope.
             ConflictError: one of them is superseded.
         """
-        refs = _kept(refs)
+        refs = kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("retire", reason)
@@ -423,18 +443,29 @@ class MemoryStore(Maintenance):
             moment=self._moment(),
         )
 
-    def unretire(self, refs: Refs, *, reason: str = "") -> WriteResult:
+    def unretire(
+        self, refs: Refs | None = None, *, reason: str = "", **where: Unpack[Where]
+    ) -> WriteResult:
         """Make retired memories active again.
+
+        Args:
+            refs: as for `retire`; or give a filter with a scope.
+            reason: kept with each memory, and shown by `log`.
+            where: see `Where`; retired memories by default.
 
         Raises:
             NotFoundError, AmbiguousError: as for `get`.
+            InvalidInputError: both names and a filter, or a filter that makes no sense.
+            ScopeError: a filter without any scope.
             ConflictError: a memory is not retired, or its key was given to another since.
         """
-        kept = _kept(refs) or ()
+        refs = kept(refs)
+        if refs is None:
+            where.setdefault("states", "retired")
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("unretire", reason)
-            return reversal(snapshot, self._rows(kept, snapshot), audit=audit)
+            return reversal(snapshot, self._chosen(refs, where, snapshot), audit=audit)
 
         return self._write(plan)
 
@@ -550,7 +581,7 @@ class MemoryStore(Maintenance):
             NotFoundError, AmbiguousError: as for `get`.
             ScopeError: a filter without any scope.
         """
-        refs = _kept(refs)
+        refs = kept(refs)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             rows = self._chosen(refs, where, snapshot)
@@ -615,7 +646,8 @@ class MemoryStore(Maintenance):
             dry_run: only plan. `apply` commits exactly the plan that this returns.
             reason: shown by `log`.
             where: which memories to consider, see `Where`; visible ones by default. What is hidden
-                or has expired is never made new again, whatever `states` says.
+                or has expired is never made new again, whatever `states` says; and what events are
+                missing before (`order`) waits for them.
 
         Raises:
             ConflictError: a source was changed while the transform ran; nothing was written.
@@ -632,11 +664,12 @@ class MemoryStore(Maintenance):
             bounds=Bounds() if bounds is None else bounds,
             stop=threading.Event() if stop is None else stop,
         )
+        complete = self._beside.complete()  # before the version, so that it has what is complete
         now, snapshot = self._moment(), self._snapshot()
-        with history.holding(self._table, snapshot.version):
+        with naming.holding(self._table, snapshot.version):
             plan = curate.plan_consolidation(
                 snapshot,
-                all_of(self._predicate(where), live(now)),
+                all_of(self._predicate(where), live(now), complete),
                 asked,
                 Surroundings(
                     embed=self._embed,
@@ -787,7 +820,7 @@ class MemoryStore(Maintenance):
         """
         self._whole_store("tagging")
         number = self._snapshot(version).version
-        history.create_tag(self._table, name, number, move=move)
+        naming.create_tag(self._table, name, number, move=move)
         return number
 
     def untag(self, name: str) -> int:
@@ -797,7 +830,7 @@ class MemoryStore(Maintenance):
             NotFoundError: no such tag.
         """
         self._whole_store("untagging")
-        return history.delete_tag(self._table, name)
+        return naming.delete_tag(self._table, name)
 
     def branch(self, name: str, version: int | str | datetime | None = None) -> MemoryStore:
         """A new line of versions that starts here or at `version`; writes on it stay on it.
@@ -807,7 +840,9 @@ class MemoryStore(Maintenance):
         """
         self._whole_store("branching")
         number = self._snapshot(version).version
-        return self._on(history.create_branch(self._table, name, number), queries=self._queries)
+        line = naming.create_branch(self._table, name, number)
+        beside = Beside.of(line, self._beside.where, clock=self._clock)
+        return self._on(line, queries=self._queries, beside=beside)
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch and the versions that only it has.
@@ -819,7 +854,7 @@ class MemoryStore(Maintenance):
             ConflictError: a tag holds one of its versions.
         """
         self._whole_store("deleting a branch")
-        history.delete_branch(self._table, name)
+        naming.delete_branch(self._table, name)
 
     def checkout(self, version: int | str | datetime, path: str | os.PathLike[str]) -> MemoryStore:
         """A store of its own at `path` that starts as this one was at a version, copying no data.
@@ -837,7 +872,7 @@ class MemoryStore(Maintenance):
         self._whole_store("checkout")
         number = self._snapshot(self._resolved(version)).version
         uri = absolute(path)
-        history.clone(self._table, number, uri)
+        naming.clone(self._table, number, uri)
         options = self._table.storage_options
         durability = self._table.durability
         clone = Table.open(uri, storage_options=options, durability=durability)
@@ -849,7 +884,9 @@ class MemoryStore(Maintenance):
 
     # -- inside ---------------------------------------------------------------------------
 
-    def _on(self, table: Table, *, queries: QueryLog | None = None) -> MemoryStore:
+    def _on(
+        self, table: Table, *, queries: QueryLog | None = None, beside: Beside | None = None
+    ) -> MemoryStore:
         return MemoryStore(
             table,
             embedder=fitting_or_missing(table.format, self._embedder),
@@ -857,6 +894,8 @@ class MemoryStore(Maintenance):
             author=self._author,
             queries=queries,
             upkeep=self._tender.options,
+            beside=beside,
+            path=self._path,
         )
 
     def _refitted(self, rows: pa.Table) -> pa.Table:
@@ -927,8 +966,3 @@ class MemoryStore(Maintenance):
         """The recorded questions that these memories answered, newest first."""
         self._queries.flush()
         return self._queries.answered(ids, within=self._scope)
-
-
-def _kept(refs: Refs | None) -> Refs | None:
-    """A generator gives its names once, and a plan may have to be made again."""
-    return refs if refs is None or isinstance(refs, str) else tuple(refs)

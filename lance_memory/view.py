@@ -37,7 +37,16 @@ from lance_memory.record.decay import Decay, Uses
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.query import check_select
-from lance_memory.record.results import Change, Diff, Lineage, Related, SearchResult, Stats
+from lance_memory.record.results import (
+    Change,
+    Diff,
+    Lineage,
+    LineageNode,
+    MemoryChange,
+    Related,
+    SearchResult,
+    Stats,
+)
 from lance_memory.record.rows import EMBEDDING, to_memories
 from lance_memory.record.times import Clock, utc
 from lance_memory.record.values import text_value
@@ -49,11 +58,14 @@ from lance_memory.storage import (
     LogEntry,
     Snapshot,
     Table,
+    changes_of,
     history,
     indices,
+    naming,
     row_named,
 )
 from lance_memory.usage import Chosen, QueryLog, QueryWhere, RecordedQuery, Usage, measured
+from lance_memory.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -207,7 +219,7 @@ class MemoryView:
     def _walked(
         self, snapshot: Snapshot, predicate: str | None, batch_size: int
     ) -> Iterator[Memory]:
-        with history.holding(self._table, snapshot.version):
+        with naming.holding(self._table, snapshot.version):
             batches = snapshot.batches(predicate, columns=snapshot.columns, batch_size=batch_size)
             for batch in batches:
                 yield from to_memories(pa.Table.from_batches([batch]))
@@ -460,7 +472,7 @@ class MemoryView:
             embedding_model=snapshot.format.embedding_model,
             embed=self._embed,
         )
-        with history.holding(self._table, snapshot.version):
+        with naming.holding(self._table, snapshot.version):
             return export(
                 source,
                 path,
@@ -550,13 +562,31 @@ class MemoryView:
         old, new = self._snapshot(before), self._snapshot(after)
         return self._diff(old, new, history.compare(old, new, self._boundary()))
 
+    def history(self, ref: str, *, depth: int = 10) -> builtins.list[MemoryChange]:
+        """Every change of a memory, and of what it replaced and was replaced by, oldest first.
+
+        Of many versions few are read; see `row_changes` for what is not seen. Of what was cleaned
+        up `lost` says how many revisions there were.
+
+        Args:
+            ref: as for `get`.
+            depth: generations at most in each direction.
+
+        Raises:
+            NotFoundError, AmbiguousError: as for `get`.
+            InvalidInputError: `depth` is not within 1..100.
+        """
+        found = self.lineage(ref, depth=depth)
+        related = {found.memory.id, *_ids_of(found.successors), *_ids_of(found.sources)}
+        return changes_of(self._table, related, until=self._snapshot().version, within=self._scope)
+
     def tags(self) -> dict[str, int]:
         """Tag → version."""
-        return history.tags(self._table)
+        return naming.tags(self._table)
 
     def branches(self) -> builtins.list[Branch]:
         """All branches but main."""
-        return history.branches(self._table)
+        return naming.branches(self._table)
 
     def stats(self) -> Stats:
         """The store in numbers: memories at this version and within this scope.
@@ -819,8 +849,14 @@ def embedded_by(
         raise
     except Exception as error:  # an embedder is the user's code: it may raise anything
         raise EmbeddingError(
-            f"the embedder {embedder.name!r} failed on {len(texts)} text(s): {error}"
+            f"the embedder {embedder.name!r} failed on {counted(len(texts), 'text')}: {error}"
         ) from error
+
+
+def _ids_of(nodes: Iterable[LineageNode]) -> Iterator[str]:
+    for node in nodes:
+        yield node.memory.id
+        yield from _ids_of(node.nodes)
 
 
 def _counts(rows: pa.Table, column: str) -> dict[str, int]:

@@ -29,7 +29,7 @@ from lance_memory.storage import (
 from lance_memory.usage import QueryLog
 from lance_memory.view import MemoryView
 
-__all__ = ["Refs", "Writing"]
+__all__ = ["Refs", "Writing", "kept"]
 
 Refs = str | Iterable[str]
 
@@ -124,3 +124,8 @@ class Writing(MemoryView):
                 f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
                 "use the store's own handle"
             )
+
+
+def kept(refs: Refs | None) -> Refs | None:
+    """A generator gives its names once, and a plan may have to be made again."""
+    return refs if refs is None or isinstance(refs, str) else tuple(refs)

@@ -6,8 +6,11 @@ tests that are about a local directory (mark `disk`) are left out.
 
 from __future__ import annotations
 
+import shutil
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -70,6 +73,43 @@ def s3():
     server = S3()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory):
+    """A Redis server process on this machine, started by the first test that asks; keeps nothing.
+
+    Tests add `?prefix=` and a name of their own, and so do not meet.
+    """
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("there is no redis-server; Debian has it in the package redis-server")
+    directory = tmp_path_factory.mktemp("redis")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"port": port, "bind": "127.0.0.1", "dir": directory, "save": "", "appendonly": "no"}
+    command = [program]
+    for name, value in settings.items():
+        command += [f"--{name}", str(value)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port, process)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            process.kill()
+
+
+def _wait_for(port, process):
+    for _ in range(600):
+        assert process.poll() is None, "redis-server ended at once"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("redis-server did not listen within 30 s")
 
 
 class TickingClock:

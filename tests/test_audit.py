@@ -65,10 +65,28 @@ def test_what_is_needed_by_what_is_needed_is_looked_at(audit):
 
 def test_advisories_are_told_one_a_line(audit, tmp_path, capsys):
     flaw = {"id": "CVE-1", "fix_versions": ["2.1"]}
-    found = [{"name": "a", "version": "2.0", "vulns": [flaw]}, {"name": "b", "version": "1"}]
+    found = [
+        {"name": "a", "version": "2.0", "vulns": [flaw]},
+        {"name": "b", "version": "1", "vulns": []},
+        {"name": "c", "skip_reason": "not found"},
+    ]
     path = tmp_path / "found.json"
     path.write_text(json.dumps({"dependencies": found}))
     assert audit.main(["--advisories", str(path)]) == 1
     assert capsys.readouterr().out == (
-        "a 2.0: CVE-1, fixed in ['2.1']\n2 audited, 1 known vulnerabilities\n"
+        "a 2.0: CVE-1, fixed in 2.1\n"
+        "not known to the service, and not audited: c\n"
+        "2 audited, 1 known vulnerability\n"
     )
+    path.write_text(json.dumps({"dependencies": found[1:]}))
+    assert audit.main(["--advisories", str(path)]) == 0
+
+
+def test_a_service_that_knows_nothing_of_what_is_locked_has_audited_nothing(
+    audit, tmp_path, capsys
+):
+    """A mirror that answers without advisories is not taken for a clean bill."""
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps({"dependencies": [{"name": "c", "skip_reason": "not found"}]}))
+    assert audit.main(["--advisories", str(path)]) == 2
+    assert "nothing was audited" in capsys.readouterr().out

@@ -25,8 +25,11 @@ def test_every_example_of_the_readme_runs_as_printed(
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 7
     assert "1 in the bucket" in printed
+    assert "nothing is wrong" in printed
+    assert "1 restored" in printed
+    assert "() to migrate" in printed
     assert "neighbours" in printed
     assert "actors: Bo" in printed
     assert "allergic to hazelnuts" in printed

@@ -52,14 +52,27 @@ def main(words: list[str]) -> int:
 
 
 def told_of(found: Any) -> int:
-    """Print what pip-audit has found, a line each; 1 where that is anything."""
+    """Print what pip-audit has found, a line each; 1 where that is anything.
+
+    A service that answers and knows none of them, as a mirror without advisories does, has audited
+    nothing: 2.
+    """
+    audited = [one for one in found["dependencies"] if "skip_reason" not in one]
+    skipped = [one["name"] for one in found["dependencies"] if "skip_reason" in one]
+    if not audited:
+        sys.stdout.write("the service knows nothing of what is locked: nothing was audited\n")
+        return 2
     known = [
-        f"{one['name']} {one['version']}: {flaw['id']}, fixed in {flaw['fix_versions']}"
-        for one in found["dependencies"]
+        f"{one['name']} {one['version']}: {flaw['id']}, "
+        f"fixed in {', '.join(flaw['fix_versions']) or 'no version'}"
+        for one in audited
         for flaw in one.get("vulns", ())
     ]
     sys.stdout.writelines(f"{line}\n" for line in known)
-    sys.stdout.write(f"{len(found['dependencies'])} audited, {len(known)} known vulnerabilities\n")
+    if skipped:
+        sys.stdout.write(f"not known to the service, and not audited: {', '.join(skipped)}\n")
+    vulnerabilities = f"known vulnerabilit{'y' if len(known) == 1 else 'ies'}"
+    sys.stdout.write(f"{len(audited)} audited, {len(known)} {vulnerabilities}\n")
     return 1 if known else 0
 
 

@@ -77,7 +77,7 @@ class Call:
             return self._branch == "main"
         return False
 
-    def rehearsal(self, place: str, scope: Scoped, *, like: str) -> MemoryStore:
+    def rehearsal(self, place: str, scope: Scoped, *, like: str | None = None) -> MemoryStore:
         """A store at `place` as `open` would make it."""
         store = self._opened(create=True, like=like, at=place)
         levels = scope.given()
@@ -124,7 +124,7 @@ class Call:
             begun = self._store.unfinished_forgetting() if self._store else None
         except StorageError as error:
             return str(error)
-        return f"forgetting {len(begun.ids)} memories was begun" if begun else ""
+        return f"forgetting {self.draw.count(len(begun.ids))} was begun" if begun else ""
 
     def tell_of_upkeep(self) -> None:
         """After a write: wait until the upkeep that it started is done, and say what failed."""
@@ -170,6 +170,7 @@ class Call:
                 storage_options=options,
                 record_queries=self.recording,
                 durability=self.common.durability or "process",
+                ledger=self.common.ledger or None,
             )
         except NotFoundError:
             if self._branch == "main":

@@ -105,11 +105,13 @@ def optimize(
     store, wanted = call.open(), None if index == "none" else index
     if age is not None or gate.dry_run:
         plan = store.optimize(clean_older_than=age, index=wanted, dry_run=True)
-        agreed = approved(
+        if not plan.versions_to_remove:
+            age = None
+        agreed = (age is None and not gate.dry_run) or approved(
             call,
             gate,
             plan=plan,
-            human=lambda: call.draw.upkeep_plan(plan),
+            human=lambda: call.draw.line(str(plan)),
             quiet=plan.versions_to_remove,
             question="remove them for good? They can no longer be read or rolled back to.",
         )
@@ -136,17 +138,15 @@ def _applied(
     show: int,
 ) -> None:
     if plan.accepted or gate.dry_run:
+        its, their = "memory in the place of its", "memories in the place of their"
+        put = call.draw.count(len(plan.accepted), its, their)
         agreed = approved(
             call,
             gate,
             plan=plan.document(),
             human=lambda: call.draw.cluster_plan(plan, show=show),
             quiet=[plan.rows_saved],
-            question=(
-                "put 1 memory in the place of its sources?"
-                if len(plan.accepted) == 1
-                else f"put {len(plan.accepted)} memories in the place of their sources?"
-            ),
+            question=f"put {put} sources?",
         )
         if not agreed:
             return

@@ -33,8 +33,9 @@ def doctor(
 ) -> None:
     """Look the store over; exit code 1 where there is trouble.
 
-    Notes are no trouble. --fix folds and builds indices, merges small files, removes those that
-    were nobody's for a week, lets go of what killed readers hold, and sets torn versions aside.
+    Notes are no trouble, and --fix leaves them. Where indices or small files are trouble, it folds,
+    builds and merges them; it removes files that were nobody's for a week, lets go of what killed
+    readers hold, and sets torn versions aside.
     """
     store = call.open()
     health = store.doctor(deep=deep)
@@ -50,6 +51,8 @@ def doctor(
         if not agreed:
             return
         health = store.doctor(fix=True, deep=deep)
+    elif fix:
+        call.out.note("nothing to fix; `lmem optimize` folds, merges and cleans up at any time")
     call.out.show(
         {"sound": health.sound, **plain(health)},
         lines=health.findings,
@@ -73,11 +76,8 @@ def _trouble(health: Health) -> list[str]:
 def _drawn(call: Call, health: Health) -> RenderableType:
     from rich.console import Group
 
-    trouble = len(_trouble(health))
-    told = "nothing is wrong" if health.sound else f"{trouble} things are wrong"
-    head = f"version {health.version}: {told} ({len(health.checked)} checks)"
     done = [call.draw.line(f"fixed {one.code}: {one.message}") for one in health.fixed]
-    return Group(call.draw.line(head), *done, _table(call, health.findings))
+    return Group(call.draw.line(health.summary), *done, _table(call, health.findings))
 
 
 def _table(call: Call, findings: Iterable[HealthFinding]) -> RenderableType:

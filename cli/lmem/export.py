@@ -196,7 +196,7 @@ def _drawn(call: Call, found: ExportManifest, directory: Path) -> RenderableType
     counts, draw = found.counts, call.draw
     files = {
         str(directory / file.name): f"{draw.count(file.examples, 'example', 'examples')}, "
-        f"{file.bytes} bytes"
+        f"{draw.count(file.bytes, 'byte', 'bytes')}"
         for file in found.files
     }
     drawn: RenderableType = draw.pairs(

@@ -109,16 +109,7 @@ def _finished(call: Call, gate: Reasoned) -> None:
 
 
 def _told(call: Call, result: ForgetResult) -> None:
-    proof = result.proof
-    text = (
-        f"forgot {call.draw.count(len(result.plan.ids))}, version {result.version}; looked for them"
-        f" in {proof.versions} versions, {proof.data_files + proof.index_files} files read and "
-        f"{proof.raw_files} scanned: nothing is left (backups, archives and exports have theirs)"
-    )
-    if proof.mentioned:
-        text += f"; mentioned still by {', '.join(proof.mentioned[:_SHOWN])}"
-    if proof.unreadable:
-        text += f"; damaged files went too: {', '.join(proof.unreadable[:_SHOWN])}"
+    text = f"{result} (backups, archives and exports have theirs)"
     call.out.show(result, human=lambda: call.draw.line(text), quiet=result.plan.ids)
 
 
@@ -140,8 +131,8 @@ def _drawn(call: Call, store: MemoryStore, plan: ForgetPlan) -> RenderableType:
         ("scopes", _some([f"{scope} ({n})" for scope, n in plan.scopes])),
         (f"made of them ({made})", _some(plan.successors)),
         *(
-            (f"versions of {line} not readable any more", _some(numbers))
-            for line, numbers in plan.versions.items()
+            (f"versions of {line} not readable any more", numbers)
+            for line, numbers in plan.unreadable.items()
         ),
         ("tags rewritten", _some([f"{tag} (version {v})" for tag, v in plan.tags.items()])),
         ("branches rewritten", _some(plan.branches)),

@@ -121,6 +121,7 @@ def _drawn(call: Call, made: IndexReport) -> RenderableType:
     values: dict[str, Any] = plain(made)
     values["seconds"] = ", ".join(f"{step} {took:.2f}" for step, took in made.seconds.items())
     measured = values.pop("recall")
-    values[f"recall@{measured['k']}"] = f"{measured['recall']:.4f} of {measured['sample']} queries"
+    sample = call.draw.count(measured["sample"], "query", "queries")
+    values[f"recall@{measured['k']}"] = f"{measured['recall']:.4f} of {sample}"
     drawn: RenderableType = call.draw.pairs(values)
     return drawn

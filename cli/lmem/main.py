@@ -28,12 +28,15 @@ try:
         export,
         forget,
         index,
+        ingest,
+        jobs,
         lineage,
         migrate,
         move,
         reads,
         usage,
         versions,
+        waiting,
         writes,
     )
     from lmem.ending import answered, own
@@ -117,6 +120,14 @@ def lmem(
             help="What embeds, of the store's model: minilm, MODULE:NAME, ... (see reembed).",
         ),
     ] = "",
+    ledger: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH|URL",
+            envvar="LMEM_LEDGER",
+            help="Where jobs and counters are: a directory, or redis://...; else in the store.",
+        ),
+    ] = "",
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Git for an AI agent's memory: every write is a version that can be read and undone.
@@ -131,6 +142,7 @@ def lmem(
         author=author,
         durability=durability,
         embedder=embedder,
+        ledger=ledger,
     )
     if version:
         from importlib.metadata import version as installed
@@ -144,6 +156,9 @@ def lmem(
 try:
     for group in (
         writes,
+        ingest,
+        waiting,
+        jobs,
         reads,
         usage,
         lineage,

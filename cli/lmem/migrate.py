@@ -1,4 +1,4 @@
-"""migrate, reembed: from an earlier schema, or another embedding model, to the present one."""
+"""migrate, reembed, embed-missing: the present schema, and vectors of the present model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmem.command import Call, approved, command
-from lmem.options import Gate, Reasoned
+from lmem.options import Filters, Gate, Reasoned, Scoped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -97,9 +97,27 @@ def reembed(
     call.out.show(done, human=lambda: _done(call, done), quiet=[done.version])
 
 
+def embed_missing(
+    call: Call,
+    scope: Scoped,
+    filters: Filters,
+    *,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="At most as many.")] = None,
+) -> None:
+    """Embed the memories that have no vector, as after an embedder that failed.
+
+    In batches, each a version; interrupted, the next call goes on. `lmem doctor` counts them.
+    """
+    store = call.open(scope)
+    with call.out.progress("embedding"):
+        done = store.embed_missing(limit=limit, **filters.where())
+    text = f"embedded {done.embedded}, {done.left} left, version {done.version}"
+    call.out.show(done, human=lambda: call.draw.line(text), quiet=[done.version])
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands to `app`."""
-    for function in (migrate, reembed):
+    for function in (migrate, reembed, embed_missing):
         command(app)(function)
 
 

@@ -93,6 +93,8 @@ def export_store(
         "checksum": None if dry_run else made.checksum,
     }
     call.out.show(made, human=lambda: call.draw.pairs(told), quiet=[made.version])
+    if not made.memories:
+        call.out.note(f"note: nothing matches; the archive {'would be' if dry_run else 'is'} empty")
     if dry_run:
         call.out.note("dry run: nothing was written")
 
@@ -215,8 +217,8 @@ def backup(
         "target": done.target,
         "version": done.backup.version,
         "memories": done.backup.memories,
-        "files": f"{done.backup.files}, {done.backup.bytes} bytes",
-        "copied": f"{done.copied}, {done.copied_bytes} bytes",
+        "files": _sized(call, done.backup.files, done.backup.bytes),
+        "copied": _sized(call, done.copied, done.copied_bytes),
         "removed": ", ".join(done.removed),
         "left out": ", ".join(done.left_out),
     }
@@ -288,12 +290,19 @@ def _backups_at(target: str) -> BackupSet:
 
 def _which(kept: BackupSet, at: str) -> str | datetime:
     """A name or the beginning of one, or a time."""
-    if any(one.name.startswith(at) for one in kept.backups()):
+    from lance_memory import NotFoundError
+
+    names = [one.name for one in kept.backups()]
+    damaged = [name for one in kept.damaged() for name in one.backups]
+    if any(name.startswith(at) for name in (*names, *damaged)):
         return at
     try:
         return instant(at, "--at")
     except typer.BadParameter:
-        return at
+        raise NotFoundError(
+            f"--at {at!r} is no time, and no backup has such a name; write a time like 2025-01-31, "
+            f"or the beginning of a name (the newest is {names[0] if names else 'none'})"
+        ) from None
 
 
 def _rehearsed(call: Call, path: str, scope: Scoped, *, embed: bool) -> ImportResult:
@@ -334,6 +343,11 @@ def _listed(call: Call, found: Sequence[Backup]) -> RenderableType:
     values = [(b.name, b.version, b.memories, b.files, b.bytes, b.uri) for b in found]
     drawn: RenderableType = call.draw.rows(columns, values, width=call.out.width).table
     return drawn
+
+
+def _sized(call: Call, files: int, size: int) -> str:
+    count = call.draw.count
+    return f"{count(files, 'file', 'files')}, {count(size, 'byte', 'bytes')}"
 
 
 def _complain_of(damaged: Sequence[DamagedFile], *, failing: bool) -> None:

@@ -79,6 +79,13 @@ class Common:
             help="What embeds, of the store's model; else $LMEM_EMBEDDER, else minilm.",
         ),
     ] = None
+    ledger: Annotated[
+        Name,
+        typer.Option(
+            metavar="PATH|URL",
+            help="Where jobs and counters are; else $LMEM_LEDGER, else in the store.",
+        ),
+    ] = None
     durability: Annotated[
         Name,
         typer.Option(

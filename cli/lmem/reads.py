@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polars import DataFrame
     from rich.console import RenderableType
 
-    from lance_memory import Memory, MemoryView
+    from lance_memory import Memory, MemoryView, Stats
     from lmem.render import Shown
 
 __all__ = ["register"]
@@ -147,7 +147,7 @@ def stats(call: Call, scope: Scoped, at: At) -> None:
     found = call.view(scope, at.at).stats()
     call.out.show(
         found,
-        human=lambda: call.draw.record(found),
+        human=lambda: _numbers(call, found),
         quiet=[found.visible],
     )
 
@@ -189,6 +189,16 @@ def register(app: typer.Typer) -> None:
         command(app, name)(function)
 
 
+def _numbers(call: Call, found: Stats) -> RenderableType:
+    """The fields; of the indices how many there are, and which lack rows."""
+    values = {f.name: getattr(found, f.name) for f in fields(found)}
+    rows = values.pop("unindexed_rows")
+    values["indices"] = len(rows)
+    values["rows outside them"] = {name: n for name, n in rows.items() if n} or "none"
+    drawn: RenderableType = call.draw.pairs(values)
+    return drawn
+
+
 def _embedded(view: MemoryView, found: list[Memory]) -> list[Memory]:
     rows = view.to_arrow(columns=["id", "embedding"]).to_pylist()
     vectors = {row["id"]: row["embedding"] for row in rows}
@@ -199,7 +209,7 @@ def _fitting(call: Call, frame: DataFrame) -> RenderableType:
     shown: Shown = call.draw.rows(frame.columns, frame.rows(), width=call.out.width)
     if shown.left_out:
         call.out.note(
-            f"{shown.left_out} of {len(frame.columns)} columns do not fit and are left out; "
-            "name fewer, or use --format json"
+            f"{call.draw.count(shown.left_out, 'column does', 'columns do')} not fit, of "
+            f"{len(frame.columns)}; name fewer, or use --format json"
         )
     return shown.table

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Related,
         RollbackPlan,
         SearchResult,
-        UpkeepPlan,
         WriteResult,
     )
 
@@ -52,7 +51,6 @@ __all__ = [
     "rows",
     "sheet",
     "undo_plan",
-    "upkeep_plan",
     "written",
 ]
 
@@ -89,22 +87,6 @@ def pairs(values: Mapping[str, Any]) -> RenderableType:
 def record(value: Any) -> RenderableType:
     """The fields of a value but its embedding."""
     return pairs({f.name: getattr(value, f.name) for f in fields(value) if f.name != "embedding"})
-
-
-def upkeep_plan(plan: UpkeepPlan) -> RenderableType:
-    """What an upkeep run would do, in a line for each step."""
-    gone = plan.versions_to_remove
-    folded = [f"{name} {rows}" for name, rows in plan.rows_to_fold.items()]
-    kilobytes = f" ({plan.bytes_to_remove / 1e3:,.0f} kB)" if gone else ""
-    return Group(
-        line(f"{plan.fragments_to_compact} of {plan.fragments} fragments would be written again"),
-        line(f"indices would be built: {', '.join(plan.indices_to_build) or 'none'}"),
-        line(f"rows would be folded into: {', '.join(folded) or 'none'}"),
-        line(
-            f"{count(len(gone), 'untagged version', 'untagged versions')} would go{kilobytes}: "
-            f"{', '.join(map(str, gone)) or 'none'}"
-        ),
-    )
 
 
 def memories(found: Sequence[Memory], names: Names, *, width: int) -> RenderableType:
@@ -266,7 +248,7 @@ def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:
 
 def count(number: int, one: str = "memory", more: str = "memories") -> str:
     """1 memory, 2 memories."""
-    return f"{number} {one if number == 1 else more}"
+    return f"{number:,} {one if number == 1 else more}"
 
 
 def _change(change: Change) -> Iterable[RenderableType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -163,10 +163,16 @@ def supersede(
     _written(call, store.supersede(sources, text, relation=relation, reason=reason.reason))
 
 
-def unretire(call: Call, refs: Refs, scope: Scoped, reason: Reason) -> None:
-    """Make retired memories active again."""
+def unretire(
+    call: Call, scope: Scoped, filters: Filters, gate: Reasoned, *, refs: SomeRefs = None
+) -> None:
+    """Make retired memories active again.
+
+    Those that filters choose are shown and confirmed; those that are named are not asked about.
+    """
     store = call.open(scope)
-    _written(call, store.unretire(_named(store, refs), reason=reason.reason))
+    found = _chosen(store, refs, filters, states="retired")
+    _removed(call, store, found, gate, "unretire", asking=not refs)
 
 
 def retire(
@@ -223,8 +229,10 @@ def _named(store: MemoryStore, refs: list[str] | None) -> list[str]:
     return [resolved(store, ref) for line in lines for ref in line]
 
 
-def _chosen(store: MemoryStore, refs: list[str] | None, filters: Filters) -> list[Memory]:
-    """What a destructive verb is about: named memories, or all that pass within a scope."""
+def _chosen(
+    store: MemoryStore, refs: list[str] | None, filters: Filters, **otherwise: Any
+) -> list[Memory]:
+    """What a verb is about: named memories, or all that pass within a scope."""
     from lance_memory import InvalidInputError, ScopeError
 
     where = filters.where()
@@ -237,11 +245,17 @@ def _chosen(store: MemoryStore, refs: list[str] | None, filters: Filters) -> lis
             "nothing was named, and filters without a scope would reach every tenant and user: "
             "add --user, --tenant, --agent, --session or --run"
         )
-    return store.list(**where)
+    return store.list(**{**otherwise, **where})
 
 
 def _removed(
-    call: Call, store: MemoryStore, found: list[Memory], gate: Reasoned, verb: str
+    call: Call,
+    store: MemoryStore,
+    found: list[Memory],
+    gate: Reasoned,
+    verb: str,
+    *,
+    asking: bool = True,
 ) -> None:
     from lance_memory import WriteResult
 
@@ -249,13 +263,13 @@ def _removed(
         call.out.note("nothing matches; nothing was written")
         _written(call, WriteResult(uri=store.uri, version=store.version, operation=verb))
         return
-    agreed = approved(
+    agreed = (not asking and not gate.dry_run) or approved(
         call,
         gate,
         plan=found,
         human=lambda: call.draw.memories(found, call.names(found), width=call.out.width),
         quiet=[m.id for m in found],
-        question=f"{verb} {len(found)} {'memory' if len(found) == 1 else 'memories'}?",
+        question=f"{verb} {call.draw.count(len(found))}?",
     )
     if agreed:
         act: Callable[..., WriteResult] = getattr(store, verb)

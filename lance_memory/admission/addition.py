@@ -55,7 +55,7 @@ class Addition:
     def result(self, uri: str, written: Snapshot, *, upkeep: str) -> AddManyResult:
         """What became of the batch; `upkeep` is part of it."""
         if self._read is not None:
-            self._contents.learn(self._taken.rows, read=self._read, written=written)
+            self._contents.learn(self._taken.words, read=self._read, written=written)
         ids = self._taken.rows["id"].to_pylist()
         known = self._known
         return AddManyResult(

@@ -47,9 +47,9 @@ def admit(
     if not len(rows):
         return Admitted(rows=rows, known={})
     named = "id" in taken.given or rows["key"].null_count < len(rows)
-    look = named or known_contents.may_hold(snapshot, rows)
+    look = named or known_contents.may_hold(snapshot, taken.words)
     candidates = _candidates(snapshot, taken) if look else []
-    if not candidates and _all_distinct(rows):
+    if not candidates and _all_distinct(taken):
         return Admitted(rows=rows, known={})
     register = Register(now)
     for row in candidates:
@@ -83,9 +83,10 @@ def _candidates(snapshot: Snapshot, taken: Taken) -> list[Row]:
     return found
 
 
-def _all_distinct(rows: pa.Table) -> bool:
-    def distinct(name: str) -> bool:
-        values = rows[name].drop_null()
-        return bool(pc.count_distinct(values).as_py() == len(values))
-
-    return distinct("content_hash") and distinct("key")
+def _all_distinct(taken: Taken) -> bool:
+    """Whether no two rows have a content or a key in common. True is certain."""
+    if len(taken.rows) == 1:
+        return True
+    keys = taken.rows["key"].drop_null()
+    same = (taken.words[1:] == taken.words[:-1]).any()
+    return not same and bool(pc.count_distinct(keys).as_py() == len(keys))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_memory.record.identity import hash_words
 from lance_memory.storage import Snapshot
 
 __all__ = ["KnownContents"]
@@ -38,21 +37,25 @@ class KnownContents:
         self._sorted = np.empty(0, dtype=np.uint64)
         self._recent: set[int] = set()
 
-    def may_hold(self, snapshot: Snapshot, rows: pa.Table) -> bool:
-        """Whether the table may hold one of the rows' contents. False is certain."""
+    def may_hold(self, snapshot: Snapshot, wanted: NDArray[np.uint64]) -> bool:
+        """Whether the table may hold one of these contents. False is certain.
+
+        Args:
+            snapshot: the table.
+            wanted: of the contents' hashes, see `hash_words`.
+        """
         with self._lock:
-            if self._adds < _WARM_UP and len(rows) < _MANY:
+            if self._adds < _WARM_UP and len(wanted) < _MANY:
                 return True
             self._refresh(snapshot)
-            wanted = _words(rows)
             if self._recent.isdisjoint(wanted.tolist()):
                 places = np.searchsorted(self._sorted, wanted)
                 places[places == len(self._sorted)] = 0
                 return bool(len(self._sorted) and (self._sorted[places] == wanted).any())
             return True
 
-    def learn(self, rows: pa.Table, *, read: Snapshot, written: Snapshot) -> None:
-        """Take note of rows that this handle committed, so that they need not be read back.
+    def learn(self, words: NDArray[np.uint64], *, read: Snapshot, written: Snapshot) -> None:
+        """Take note of contents that this handle committed, so that they need not be read back.
 
         Where somebody committed between `read` and `written`, whose fragments are whose is not
         known, and the next look reads them.
@@ -60,14 +63,16 @@ class KnownContents:
         with self._lock:
             self._adds += 1
             if self._adds > _WARM_UP and written.version == read.version + 1:
-                self._remember(_words(rows))
+                self._remember(words)
                 self._fragments |= written.fragment_ids - read.fragment_ids
 
     def _refresh(self, snapshot: Snapshot) -> None:
         """Read the hashes of the fragments that are new since the last call."""
         new = snapshot.fragment_ids - self._fragments
         if new:
-            self._remember(_words(snapshot.of_fragments(new, columns=["content_hash"])))
+            read = snapshot.of_fragments(new, columns=["content_hash"])
+            hashes = "".join(read["content_hash"].to_pylist())
+            self._remember(hash_words(bytes.fromhex(hashes)))
             self._fragments |= new
 
     def _remember(self, words: NDArray[np.uint64]) -> None:
@@ -76,12 +81,5 @@ class KnownContents:
             self._recent.update(words.tolist())
             return
         recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
-        self._sorted = np.sort(np.concatenate([self._sorted, recent, words]))
+        self._sorted = np.sort(np.concatenate([self._sorted, recent, words]), kind="stable")
         self._recent = set()
-
-
-def _words(rows: pa.Table) -> NDArray[np.uint64]:
-    """The first 64 bits of each content hash, uint64 [n]."""
-    hashes: Sequence[str] = rows["content_hash"].to_pylist()
-    raw = bytes.fromhex("".join(hashes))
-    return np.frombuffer(raw, dtype=np.uint64)[::2].copy()

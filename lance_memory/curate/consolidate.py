@@ -29,6 +29,7 @@ from lance_memory.record.intake import take_in
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.rows import EMBEDDING, FINGERPRINT, superseded, to_memories
 from lance_memory.storage import Audit, ChangeSet, Snapshot
+from lance_memory.wording import counted, worded
 
 __all__ = ["Pass", "Surroundings", "change_set", "plan_consolidation"]
 
@@ -212,8 +213,8 @@ def _cut(asked: Pass, deadline: Deadline, *, looked_at: int, there: int) -> str:
     if looked_at == there:
         return ""
     if looked_at == bounds.max_clusters or bounds.max_clusters is not None:
-        were = "cluster was" if bounds.max_clusters == 1 else "clusters were"
-        return f"{bounds.max_clusters} {were} asked for, and {there} are there"
+        asked_for = worded("{n} [cluster was|clusters were] asked for", bounds.max_clusters or 0)
+        return f"{asked_for}, and {worded('{n} [is|are] there', there)}"
     return "a cluster failed, and all or nothing was asked for"
 
 
@@ -287,8 +288,8 @@ class _Planner:
         longest = sum(map(len, contents)) + _MORE
         if len(outcome.derived.content) > longest:
             return plan.left_alone(
-                f"the transform gave {len(outcome.derived.content):,} characters, and the sources "
-                f"have {longest - _MORE:,}"
+                f"the transform gave {counted(len(outcome.derived.content), 'character')}, and the "
+                f"sources have {longest - _MORE:,}"
             )
         lost = dropped(contents, outcome.derived.content)
         plan = replace(plan, dropped=lost.missing)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from math import fsum, prod
+from math import fsum
 from typing import Any, TypeAlias
 
 from lance_memory.curate.transform.protocol import Derived
 from lance_memory.record.compare import same_json
+from lance_memory.record.evidence import agreeing
 from lance_memory.record.filters import is_live
 from lance_memory.record.memory import CONSOLIDATED, SCOPE_LEVELS, Kind, Memory, Scope
 
@@ -77,14 +78,6 @@ def successor_row(
 def _agreed(values: Iterable[Any], otherwise: Any) -> Any:
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else otherwise
-
-
-def agreeing(confidences: Sequence[float]) -> float:
-    """Of memories that say the same: 1 - Π(1 - c), each one more evidence.
-
-    How MYCIN combines certainty factors of one hypothesis (Shortliffe and Buchanan 1975).
-    """
-    return 1.0 - prod(1.0 - confidence for confidence in confidences)
 
 
 def averaged(confidences: Sequence[float]) -> float:

@@ -15,10 +15,12 @@ from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import WriteResult
 from lance_memory.record.rows import EMBEDDING, Fingerprint
 from lance_memory.record.times import parse_instant
+from lance_memory.wording import counted
 
 __all__ = ["ClusterPlan", "ConsolidationPlan", "ConsolidationResult", "Recalled"]
 
 _LONGEST_ID = 100
+_SHOWN = 20
 _FORMAT = "lance-memory consolidation plan 2"
 
 
@@ -132,7 +134,7 @@ class ConsolidationPlan:
     @property
     def failures(self) -> str:
         """How many failed, such as "2 of 5 clusters failed"; empty: none."""
-        asked = _count(len(self.clusters), "cluster")
+        asked = counted(len(self.clusters), "cluster")
         return f"{len(self.failed)} of {asked} failed" if self.failed else ""
 
     @property
@@ -176,20 +178,24 @@ class ConsolidationPlan:
         return sum(cluster.size - 1 for cluster in self.accepted)
 
     def __str__(self) -> str:
-        """What would replace what, cluster by cluster, for a person."""
+        """What would replace what, for a person; the first twenty clusters."""
         considered = f"{_memories(self.selected)} considered at version {self.version}"
-        found = f"{_count(len(self.accepted), 'cluster')}, {len(self.skipped)} skipped"
-        lines = [f"{considered}: {found}, {_count(self.rows_saved, 'row')} saved"]
-        for cluster in self.clusters:
+        found = f"{counted(len(self.accepted), 'cluster')}, {len(self.skipped)} skipped"
+        lines = [f"{considered}: {found}, {counted(self.rows_saved, 'row')} saved"]
+        for cluster in self.clusters[:_SHOWN]:
             lines.append(f"{_memories(cluster.size)}, cohesion {cluster.cohesion:.2f}")
             lines += [f"  - {content}" for content in cluster.contents]
             made = cluster.derived and f"=> {cluster.derived['content']}"
             lines.append(f"  {made or f'left alone: {cluster.reason}'}")
             if cluster.dropped:
                 lines.append(f"  dropped: {', '.join(cluster.dropped)}")
+        if len(self.clusters) > _SHOWN:
+            lines.append(f"... and {counted(len(self.clusters) - _SHOWN, 'more cluster')}")
         if self.recalled:
             kept = self.recalled
-            lines.append(f"recall of {_count(kept.probes, 'probe')}: {kept.before} -> {kept.after}")
+            lines.append(
+                f"recall of {counted(kept.probes, 'probe')}: {kept.before} -> {kept.after}"
+            )
         if self.cut:
             lines.append(f"not all clusters were looked at: {self.cut}")
         return "\n".join(lines)
@@ -268,18 +274,18 @@ class ConsolidationResult:
     plan: ConsolidationPlan
     write: WriteResult
 
+    def __str__(self) -> str:
+        put = counted(len(self.plan.accepted), "cluster")
+        return f"{self.write}; {put}, {counted(self.plan.rows_saved, 'row')} saved"
+
     @property
     def version(self) -> int:
         """The version that the pass made."""
         return self.write.version
 
 
-def _count(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"
-
-
 def _memories(number: int) -> str:
-    return f"{number} {'memory' if number == 1 else 'memories'}"
+    return counted(number, "memory", "memories")
 
 
 def _check_sources(clusters: Sequence[ClusterPlan]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from lance_memory.errors import InvalidInputError
 from lance_memory.extras import require
 from lance_memory.record.arguments import duration, instance, whole
+from lance_memory.wording import counted
 
 __all__ = ["Moment", "Triggers", "backoff", "due", "next_time"]
 
@@ -51,7 +52,7 @@ class Triggers:
         """What is waited for: idle 10m or 200 new rows."""
         told = (
             self.idle and f"idle {_span(self.idle)}",
-            self.new_rows and f"{self.new_rows} new rows",
+            self.new_rows and counted(self.new_rows, "new row"),
             self.cron and f"cron {self.cron}",
         )
         return " or ".join(one for one in told if one)
@@ -84,7 +85,7 @@ def due(triggers: Triggers, moment: Moment) -> str | None:
     if triggers.idle is not None and quiet >= triggers.idle:
         return f"idle {_span(triggers.idle)}"
     if triggers.new_rows is not None and moment.new_rows >= triggers.new_rows:
-        return f"{moment.new_rows} new rows"
+        return counted(moment.new_rows, "new row")
     if triggers.cron is not None and next_time(triggers.cron, moment.since) <= moment.now:
         return f"cron {triggers.cron}"
     return None

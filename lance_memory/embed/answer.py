@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError
 from lance_memory.service import form_of
+from lance_memory.wording import counted
 
 __all__ = ["vectors_of"]
 
@@ -24,7 +25,7 @@ def vectors_of(answer: Any, *, name: str, count: int, dimension: int) -> NDArray
     Raises EmbeddingError when the answer has another form, not one vector a text, or vectors
     of another length.
     """
-    asked = f"embedder {name!r} was given {count} text(s)"
+    asked = f"embedder {name!r} was given {counted(count, 'text')}"
     try:
         items = [(int(item.get("index", 0)), item["embedding"]) for item in answer["data"]]
         # An absent index counts as 0: some servers leave out what is zero.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lance_memory.errors import EmbeddingError
+from lance_memory.wording import counted
 
 __all__ = ["MissingEmbedder"]
 
@@ -25,6 +26,7 @@ class MissingEmbedder:
         """
         raise EmbeddingError(
             f"the store's vectors are from the model {self.name!r} ({self.dimension} numbers), "
-            f"which is not the default; to embed {len(texts)} text(s), open the store with "
-            "embedder=... of that model (lmem: --embedder NAME, $LMEM_EMBEDDER), or pass vectors"
+            f"which is not the default; to embed {counted(len(texts), 'text')}, open the store "
+            "with embedder=... of that model (lmem: --embedder NAME, $LMEM_EMBEDDER), or pass "
+            "vectors"
         )

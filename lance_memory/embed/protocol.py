@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lance_memory.embed.text import refuse_other_than_texts
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError
+from lance_memory.wording import counted
 
 __all__ = ["Embedder", "QueryEmbedder", "checked"]
 
@@ -88,7 +89,7 @@ def _refuse_without_direction(
     if bad.any():
         position = next(position for position, row in enumerate(rows) if bad[row])
         raise EmbeddingError(
-            f"embedder {name!r} was given {len(rows)} text(s) and must return vectors that have "
-            f"a direction; the vector of the text at position {position} has the squared "
+            f"embedder {name!r} was given {counted(len(rows), 'text')} and must return vectors "
+            f"that have a direction; the vector of the text at position {position} has the squared "
             f"length {squares[rows[position]]}"
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lance_memory.embed.vectors import to_vectors
 from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.extras import require
+from lance_memory.wording import counted
 
 __all__ = ["LanceDBEmbedder", "RegisteredFunction"]
 
@@ -112,9 +113,9 @@ class LanceDBEmbedder:
         absent = [position for position, vector in enumerate(rows) if vector is None]
         if absent:
             raise EmbeddingError(
-                f"embedder {self._name!r} was given {count} text(s) and gave None for those at "
-                f"the positions {absent[:10]}; its log may say why. An empty text, a wrong key "
-                "and a limit of the service are usual reasons."
+                f"embedder {self._name!r} was given {counted(count, 'text')} and gave None for "
+                f"those at the positions {absent[:10]}; its log may say why. An empty text, a "
+                "wrong key and a limit of the service are usual reasons."
             )
         return to_vectors(rows, name=self._name, count=count, dimension=self.dimension)
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 from lance_memory.embed.protocol import Embedder
 from lance_memory.embed.text import refuse_other_than_texts
 from lance_memory.errors import EmbeddingError
+from lance_memory.wording import counted
 
 __all__ = ["TokenCount", "TokenCounter", "count_tokens", "estimated_tokens", "verified_counts"]
 
@@ -54,7 +55,7 @@ def verified_counts(given: Sequence[int], *, name: str, count: int) -> list[int]
 
     Raises EmbeddingError unless it holds `count` whole numbers, none negative.
     """
-    asked = f"embedder {name!r} was asked for the tokens of {count} text(s)"
+    asked = f"embedder {name!r} was asked for the tokens of {counted(count, 'text')}"
     try:
         counts = [index(number) for number in given]
     except TypeError as error:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.errors import EmbeddingError
+from lance_memory.wording import counted
 
 __all__ = ["to_vectors"]
 
@@ -20,7 +21,7 @@ def to_vectors(
 
     Raises EmbeddingError when it holds something else than numbers, or has another shape.
     """
-    asked = f"embedder {name!r} was given {count} text(s) and must return"
+    asked = f"embedder {name!r} was given {counted(count, 'text')} and must return"
     width = "d" if dimension is None else str(dimension)
     try:
         with np.errstate(over="ignore"):

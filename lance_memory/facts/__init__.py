@@ -10,6 +10,7 @@ from lance_memory.facts.words import (
     is_portuguese,
     joined,
     said,
+    sentence_spans,
     sentences,
     tokens,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "joined",
     "plain",
     "said",
+    "sentence_spans",
     "sentences",
     "strip_accents",
     "tokens",

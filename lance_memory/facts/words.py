@@ -23,6 +23,7 @@ __all__ = [
     "is_portuguese",
     "joined",
     "said",
+    "sentence_spans",
     "sentences",
     "tokens",
 ]
@@ -52,6 +53,12 @@ STOP = frozenset(
 def sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, none empty."""
     return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where each sentence of a text begins, and where the next one does."""
+    starts = [0, *(match.end() for match in _SENTENCE.finditer(text) if match.end() < len(text))]
+    return [*zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -28,6 +28,7 @@ from lance_memory.storage.vector.index import (
     install,
 )
 from lance_memory.storage.vector.rows import count_vectors, vectors
+from lance_memory.wording import counted
 
 __all__ = ["IndexKind", "IndexProgress", "IndexReport", "build_index", "known_kind"]
 
@@ -237,7 +238,9 @@ def _by_engine(snapshot: Snapshot, order: _Order, count: int) -> Segment:
     given = order.partitions
     cells = partitions_for(count) if given is None else given
     if not 1 <= cells <= count:
-        raise InvalidInputError(f"partitions={cells} of {count} vectors; it is from 1 to as many")
+        raise InvalidInputError(
+            f"partitions={cells} of {counted(count, 'vector')}; it is from 1 to as many"
+        )
     with order.timed("write"):
         return build_by_engine(
             snapshot,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import one_of, whole
+from lance_memory.wording import counted, worded
 
 __all__ = ["CODES", "IvfPqModel", "IvfPqSpec", "Metric"]
 
@@ -81,8 +82,9 @@ class IvfPqSpec:
             )
         if count < self.rows_needed:
             raise InvalidInputError(
-                f"{count} vectors are too few to train {self.partitions} partitions and "
-                f"{CODES} codes; IVF_PQ needs {self.rows_needed}: take another kind"
+                f"{worded('{n} [vector is|vectors are]', count)} too few to train "
+                f"{counted(self.partitions, 'partition')} and {CODES} codes; IVF_PQ needs "
+                f"{self.rows_needed}: take another kind"
             )
 
 

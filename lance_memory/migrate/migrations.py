@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from lance_memory.record.schema import MIGRATIONS, SCHEMA_VERSION, STORE_ID, StoreFormat
 from lance_memory.record.times import Clock, utc, utc_now
 from lance_memory.record.values import text_value
-from lance_memory.storage import Audit, Snapshot, Table, absolute, history, say
+from lance_memory.storage import Audit, Snapshot, Table, absolute, naming, say
 
 __all__ = [
     "ALL",
@@ -185,7 +185,7 @@ def _taken(
 
 def _lines(table: Table) -> list[Table]:
     """Main first: its id is the store's."""
-    return [table, *(table.on_branch(one.name) for one in history.branches(table))]
+    return [table, *(table.on_branch(one.name) for one in naming.branches(table))]
 
 
 def _ahead(fmt: StoreFormat) -> list[Migration]:

@@ -20,7 +20,7 @@ from lance_memory.storage import (
     Snapshot,
     StagedVectors,
     Table,
-    history,
+    naming,
     switch_vectors,
 )
 from lance_memory.storage.vector.staged import nobody_stages
@@ -305,7 +305,7 @@ def _staged(table: Table, fmt: StoreFormat) -> StagedVectors:
 
 def _kept(table: Table, fmt: StoreFormat) -> list[Snapshot]:
     """The versions that were kept when the store left this very model, newest first."""
-    numbers = [number for tag, number in history.tags(table).items() if tag.startswith(KEPT)]
+    numbers = [number for tag, number in naming.tags(table).items() if tag.startswith(KEPT)]
     found = [table.at(number) for number in sorted(numbers, reverse=True)]
     return [snapshot for snapshot in found if snapshot.format.same_vectors(fmt)]
 
@@ -313,7 +313,7 @@ def _kept(table: Table, fmt: StoreFormat) -> list[Snapshot]:
 def _tagged(table: Table, version: int) -> str:
     line = "" if table.branch == "main" else f"{table.branch}-"
     name = f"{KEPT}{line}v{version}"
-    history.create_tag(table, name, version, move=True)
+    naming.create_tag(table, name, version, move=True)
     return name
 
 

@@ -6,15 +6,13 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from lance_memory.errors import InvalidInputError
-from lance_memory.files import make_private, new_file, store_around
+from lance_memory.files import make_private, new_file, store_around, to_disk
 from lance_memory.storage import absolute
-from lance_memory.storage.disk.durable import to_disk
 
 __all__ = [
-    "Checked",
     "copied",
     "digest",
     "local_place",
@@ -25,40 +23,6 @@ __all__ = [
 
 _CHUNK = 1 << 20
 _LONGEST_NAME = 1_024
-
-
-class Checked:
-    """A new private file that knows its size and SHA-256; on the disk once it is closed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = new_file(path)
-        self._sha256 = hashlib.sha256()
-        self.size = 0
-        self.closed = False
-
-    @property
-    def sha256(self) -> str:
-        """Of what was written so far, in hex."""
-        return self._sha256.hexdigest()
-
-    def write(self, data: Any) -> int:
-        """Writes a whole buffer; its length in bytes."""
-        self._sha256.update(data)
-        length = memoryview(data).nbytes
-        self.size += length
-        self._file.write(data)
-        return length
-
-    def flush(self) -> None:
-        """What is on its way reaches the disk when the file is closed."""
-
-    def close(self) -> None:
-        """Puts everything on the disk."""
-        if not self.closed:
-            self.closed = True
-            self._file.close()
-            to_disk(self._path)
 
 
 def digest(

@@ -16,7 +16,7 @@ from lance_memory.record.memory import Kind, Scope, State
 from lance_memory.record.rows import EMBEDDING, one_array
 from lance_memory.record.values import TIMES, named
 
-__all__ = ["check", "check_scope"]
+__all__ = ["check", "check_scope", "check_vectors"]
 
 
 def check(rows: pa.Table, given: AbstractSet[str], *, unseen: AbstractSet[str]) -> None:
@@ -120,11 +120,31 @@ def _vectors(rows: pa.Table, column: str) -> None:
     array = one_array(rows[column])
     width = array.type.list_size
     present = array.drop_null() if array.null_count else array
-    vectors = present.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    suspect = _suspects(vectors)
-    valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    first, size = present.offset * width, len(present) * width
+    vectors = present.values.slice(first, size).to_numpy(zero_copy_only=False).reshape(-1, width)
+    there = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    check_vectors(vectors, column, there=there)
+
+
+def check_vectors(
+    vectors: NDArray[np.float32], column: str, *, there: NDArray[np.bool_] | None = None
+) -> None:
+    """Refuse vectors float32 [n, d] that have no direction.
+
+    Args:
+        vectors: those that are there.
+        column: whose.
+        there: which rows have one, bool [rows]; None: all.
+
+    Raises:
+        RejectedError: names the first such row.
+    """
+    suspect, width = _suspects(vectors), vectors.shape[1]
+    if not len(suspect):
+        return
+    rows = np.arange(len(vectors)) if there is None else np.flatnonzero(there)
     for place in suspect.tolist():
-        vector, row = vectors[place], int(valid[place])
+        vector, row = vectors[place], int(rows[place])
         if not np.isfinite(vector).all():
             found = "holds NaN or infinity"
         elif not vector.any():
@@ -142,9 +162,12 @@ def _suspects(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
     """Rows whose squared length is no sound float32 number, in one pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", vectors, vectors)
+        if len(squares) and squares.min() > _SHORTEST and squares.max() < _LONGEST:
+            return _NONE
         return np.flatnonzero(~((squares > _SHORTEST) & (squares < _LONGEST)))
 
 
+_NONE = np.empty(0, dtype=np.intp)
 _SHORTEST, _LONGEST = np.float32(1e-30), np.float32(1e30)  # of the squared length
 
 _EARLIEST = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), pa.timestamp("us", "UTC"))

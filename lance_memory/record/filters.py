@@ -26,6 +26,7 @@ __all__ = [
     "Where",
     "all_of",
     "any_of",
+    "beyond",
     "equals",
     "is_live",
     "is_one_of",
@@ -215,6 +216,11 @@ def is_one_of(column: str, values: Iterable[str]) -> str:
 def prefixed(column: str, prefix: str) -> str:
     """`column` starts with `prefix`; `%` and `_` are ordinary characters."""
     return f"starts_with(`{column}`, {_quoted(prefix)})"
+
+
+def beyond(tenant: str, seq: int) -> str:
+    """Of that tenant, with a greater `seq`; a memory without one is not."""
+    return f"({equals('tenant', tenant)} AND `seq` > {int(seq)})"
 
 
 def learned_before(created_at: datetime, identifier: str) -> str:

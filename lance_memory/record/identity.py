@@ -8,8 +8,21 @@ from collections.abc import Iterable
 from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["content_hash", "content_hashes", "derived_id", "new_id", "new_ids"]
+__all__ = [
+    "ID_WIDTH",
+    "content_hash",
+    "content_hashes",
+    "derived_id",
+    "digests",
+    "hash_words",
+    "joined_ids",
+    "new_id",
+    "new_ids",
+]
+
+ID_WIDTH = 36
 
 
 def new_ids(count: int, now: datetime) -> list[str]:
@@ -19,14 +32,27 @@ def new_ids(count: int, now: datetime) -> list[str]:
     the millisecond's fraction, and in `rand_b` 28 bits that count through the batch, then 34
     random bits. (Python's own uuid.uuid7 comes with 3.14 and takes no clock.)
     """
+    texts = joined_ids(count, now).decode()
+    return [texts[i : i + ID_WIDTH] for i in range(0, len(texts), ID_WIDTH)]
+
+
+def joined_ids(count: int, now: datetime) -> bytes:
+    """The same as one text, without anything in between."""
     micros = int(now.timestamp() * 1_000_000)
     head = f"{micros // 1000:012x}"
-    stem = f"{head[:8]}-{head[8:]}-7{(micros % 1000) * 4096 // 1000:03x}-"
+    stem = f"{head[:8]}-{head[8:]}-7{(micros % 1000) * 4096 // 1000:03x}-".encode()
     start = secrets.randbits(27)  # so that two writers of one microsecond differ here too
+    if count == 1:  # as in most adds
+        tail = f"{1 << 63 | start << 34 | secrets.randbits(34):016x}".encode()
+        return stem + tail[:4] + b"-" + tail[4:]
     noise = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64) >> np.uint64(30)
     places = np.arange(start, start + count, dtype=np.uint64) << np.uint64(34)
-    tails = (places | noise | np.uint64(1 << 63)).astype(">u8").tobytes().hex()
-    return [f"{stem}{tails[i : i + 4]}-{tails[i + 4 : i + 16]}" for i in range(0, 16 * count, 16)]
+    tails = (places | noise | np.uint64(1 << 63)).astype(">u8").tobytes().hex().encode()
+    digits = np.frombuffer(tails, dtype=np.uint8).reshape(count, 16)
+    texts = np.full((count, ID_WIDTH), ord("-"), dtype=np.uint8)
+    texts[:, : len(stem)] = np.frombuffer(stem, dtype=np.uint8)
+    texts[:, -17:-13], texts[:, -12:] = digits[:, :4], digits[:, 4:]
+    return texts.tobytes()
 
 
 def new_id(now: datetime) -> str:
@@ -50,3 +76,14 @@ def content_hash(text: str) -> str:
 def content_hashes(texts: Iterable[str]) -> list[str]:
     """`content_hash` of each text."""
     return [content_hash(text) for text in texts]
+
+
+def digests(texts: Iterable[str]) -> bytes:
+    """What `content_hash` spells, 16 bytes for each text."""
+    made = hashlib.blake2b
+    return b"".join([made(text.encode(), digest_size=16).digest() for text in texts])
+
+
+def hash_words(digests: bytes) -> NDArray[np.uint64]:
+    """The first 64 bits of each content hash, ascending, uint64 [n]."""
+    return np.sort(np.frombuffer(digests, dtype=np.uint64)[::2])

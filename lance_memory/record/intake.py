@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_memory.errors import InvalidInputError, RejectedError
-from lance_memory.record.checks import check, check_scope
-from lance_memory.record.identity import content_hashes, new_ids
+from lance_memory.record.checks import check, check_scope, check_vectors
+from lance_memory.record.identity import ID_WIDTH, digests, hash_words, joined_ids, new_ids
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Relationship, Scope, State
-from lance_memory.record.rows import EMBEDDING, one_array, repeated, vector_array
+from lance_memory.record.rows import EMBEDDING, fixed_texts, one_array, repeated, vector_array
 from lance_memory.record.values import converted, named
 
 if TYPE_CHECKING:
@@ -69,10 +69,17 @@ class Fields(Details, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Checked rows, and the names of the columns that the caller gave."""
+    """Checked rows.
+
+    Attributes:
+        rows: all of them.
+        given: the names of the columns that the caller gave.
+        words: of all content hashes, see `hash_words`.
+    """
 
     rows: pa.Table
     given: frozenset[str]
+    words: NDArray[np.uint64]
 
 
 def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> Taken:
@@ -91,16 +98,17 @@ def take_in(batch: Batch, *, schema: pa.Schema, scope: Scope, now: datetime) -> 
     columns = _columns(batch, schema)
     taken = _Intake(columns=columns, size=_size(columns), scope=scope, now=now)
     content = taken.column(schema.field("content"))
-    made = {
-        "content": content,
-        "content_hash": pa.array(content_hashes(content.to_pylist()), pa.string()),
-    }
-    arrays = [made[f.name] if f.name in made else taken.column(f) for f in schema]
+    hashes = digests(content.to_pylist())
+    made = {"content": content, "content_hash": fixed_texts(hashes.hex().encode(), 32)}
+    if taken.size == 1:
+        arrays = taken.row(schema, made)
+    else:
+        arrays = [made[f.name] if f.name in made else taken.column(f) for f in schema]
     rows = pa.table(arrays, schema=schema)
     unseen = {name for name, given in columns.items() if isinstance(given, pa.Array)}
-    check(rows, columns.keys(), unseen=unseen)
+    check(rows, columns.keys() - taken.checked, unseen=unseen)
     check_scope(rows, scope)
-    return Taken(rows=rows, given=frozenset(columns))
+    return Taken(rows=rows, given=frozenset(columns), words=hash_words(hashes))
 
 
 def _arrow(batch: Batch) -> Iterable[str | Mapping[str, Any]] | pa.Table | pa.RecordBatch:
@@ -113,21 +121,8 @@ def _arrow(batch: Batch) -> Iterable[str | Mapping[str, Any]] | pa.Table | pa.Re
 
 def _columns(batch: Batch, schema: pa.Schema) -> dict[str, Any]:
     """Column name → list, Arrow array, for the columns that are given."""
-    batch = _arrow(batch)
-    if isinstance(batch, pa.RecordBatch):
-        batch = pa.Table.from_batches([batch])
-    if isinstance(batch, pa.Table):
-        if len(set(batch.column_names)) != len(batch.column_names):
-            raise InvalidInputError("the table has two columns of one name")
-        columns: dict[str, Any] = {name: one_array(batch[name]) for name in batch.column_names}
-    elif isinstance(batch, str | bytes | Mapping) or not isinstance(batch, Iterable):
-        raise InvalidInputError(
-            f"a batch is an iterable of memories or a table, and this is one "
-            f"{type(batch).__name__}; for a single memory call add()"
-        )
-    else:
-        columns = _from_items([*batch])
-    unknown = sorted(columns.keys() - set(schema.names))
+    columns = _from_items(batch) if isinstance(batch, list) else _from_others(batch)
+    unknown = sorted(columns.keys() - _blank(schema).places.keys())
     if unknown:
         raise RejectedError(
             f"no column {', '.join(map(repr, unknown))}; a memory has: {', '.join(schema.names)} "
@@ -135,6 +130,22 @@ def _columns(batch: Batch, schema: pa.Schema) -> dict[str, Any]:
             rows=_rows_naming(columns, unknown[0]),
         )
     return columns
+
+
+def _from_others(batch: Batch) -> dict[str, Any]:
+    batch = _arrow(batch)
+    if isinstance(batch, pa.RecordBatch):
+        batch = pa.Table.from_batches([batch])
+    if isinstance(batch, pa.Table):
+        if len(set(batch.column_names)) != len(batch.column_names):
+            raise InvalidInputError("the table has two columns of one name")
+        return {name: one_array(batch[name]) for name in batch.column_names}
+    if isinstance(batch, str | bytes | Mapping) or not isinstance(batch, Iterable):
+        raise InvalidInputError(
+            f"a batch is an iterable of memories or a table, and this is one "
+            f"{type(batch).__name__}; for a single memory call add()"
+        )
+    return _from_items([*batch])
 
 
 class _Absent:
@@ -170,13 +181,79 @@ def _rows_naming(columns: Mapping[str, Any], name: str) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Blank:
+    """One row of a schema of which nothing is given yet.
+
+    Attributes:
+        schema: kept, so that no other one has its identity.
+        places: column name → its number, and its field.
+        usual: a default for each column; None: there is none that is always the same.
+    """
+
+    schema: pa.Schema
+    places: Mapping[str, tuple[int, pa.Field]]
+    usual: tuple[pa.Array | None, ...]
+
+
+_MOST_BLANKS = 16
+_BLANKS: dict[int, _Blank] = {}
+"""By the identity of the schema: to compare two takes longer than to fill a row."""
+
+
+def _blank(schema: pa.Schema) -> _Blank:
+    known = _BLANKS.get(id(schema))
+    if known is None:
+        places = {field.name: (place, field) for place, field in enumerate(schema)}
+        known = _Blank(schema, places, tuple(map(_usual, schema)))
+        if len(_BLANKS) >= _MOST_BLANKS:
+            _BLANKS.clear()
+        _BLANKS[id(schema)] = known
+    return known
+
+
+def _usual(field: pa.Field) -> pa.Array | None:
+    if field.name in {"id", "content", "content_hash", *_STAMPS, *SCOPE_LEVELS}:
+        return None
+    return repeated(_DEFAULTS.get(field.name), field.type, 1)
+
+
+@lru_cache(maxsize=1_024)
+def _of_scope(scope: Scope) -> Mapping[str, pa.Array]:
+    """The columns of one row in the scope."""
+    return {level: pa.array([name], pa.string()) for level, name in scope.names().items()}
+
+
+@dataclass(frozen=True, slots=True)
 class _Intake:
-    """A batch on its way in."""
+    """A batch on its way in.
+
+    Attributes:
+        columns: what is given.
+        size: how many rows.
+        scope: the handle's.
+        now: the time of those that give none.
+        checked: the columns that were looked at on the way.
+        alike: the columns of defaults so far.
+    """
 
     columns: Mapping[str, Any]
     size: int
     scope: Scope
     now: datetime
+    checked: set[str] = field(default_factory=set)
+    alike: dict[tuple[Any, pa.DataType], pa.Array] = field(default_factory=dict)
+
+    def row(self, schema: pa.Schema, made: Mapping[str, pa.Array]) -> list[pa.Array]:
+        """The columns of one row. Most adds are of one, and most of its columns are defaults."""
+        blank = _blank(schema)
+        arrays = list(blank.usual)
+        now = repeated(self.now, blank.places["created_at"][1].type, 1)
+        ready = {**_of_scope(self.scope), **dict.fromkeys(_STAMPS, now), **made}
+        for name in {"id", *self.columns} - made.keys():
+            ready[name] = self.column(blank.places[name][1])
+        for name, array in ready.items():
+            arrays[blank.places[name][0]] = array
+        return arrays
 
     def column(self, field: pa.Field) -> pa.Array:
         """One column of the rows: as given, with the default where nothing is."""
@@ -187,10 +264,12 @@ class _Intake:
         if name == "content" and given is None and self.size:
             self._refuse_no_content(range(self.size))
         if given is None:
-            return self._constant(field)
+            return self._repeated(self._default(name), field.type)
         if name == EMBEDDING and isinstance(given, list):
             vectors = _matrix(given, field.type.list_size)
             if vectors is not None:
+                check_vectors(vectors, name)
+                self.checked.add(name)
                 return vector_array(vectors)
         if isinstance(given, pa.Array):
             ready = _cast(given, field)
@@ -203,25 +282,28 @@ class _Intake:
             self._refuse_no_content([i for i, value in enumerate(values) if value is None])
         return _build(field, converted(name, values))
 
+    def _repeated(self, value: Any, kind: pa.DataType) -> pa.Array:
+        """The value for every row; columns that are alike are one array."""
+        if isinstance(value, list):
+            return repeated(value, kind, self.size)
+        known = self.alike.get((value, kind))
+        if known is None:
+            known = self.alike[value, kind] = repeated(value, kind, self.size)
+        return known
+
     def _default(self, name: str) -> Any:
         if name in SCOPE_LEVELS:
             return self.scope.names()[name]
         return self.now if name in _STAMPS else _DEFAULTS.get(name)
 
     def _ids(self) -> pa.Array:
-        fresh = new_ids(self.size, self.now)
         given = self.columns.get("id")
         if given is None:
-            return pa.array(fresh, pa.string())
+            return fixed_texts(joined_ids(self.size, self.now), ID_WIDTH)
+        fresh = new_ids(self.size, self.now)
         values = given.to_pylist() if isinstance(given, pa.Array) else given
         ids = [fresh[i] if v is _ABSENT or v is None else v for i, v in enumerate(values)]
         return pa.array(converted("id", ids), pa.string())
-
-    def _constant(self, field: pa.Field) -> pa.Array:
-        """The default for every row."""
-        if self.size == 1 and field.name not in _STAMPS and field.name not in SCOPE_LEVELS:
-            return _single_default(field.name, field.type)
-        return repeated(self._default(field.name), field.type, self.size)
 
     def _filled(self, array: pa.Array, field: pa.Field) -> pa.Array:
         """The array with the default in the place of nulls."""
@@ -238,12 +320,6 @@ class _Intake:
             raise RejectedError(
                 f"{named(rows)}: there is no content; a memory needs a text", rows=rows
             )
-
-
-@lru_cache(maxsize=128)
-def _single_default(name: str, kind: pa.DataType) -> pa.Array:
-    """The default of one row. Most adds are of one row, and most of its columns are defaults."""
-    return repeated(_DEFAULTS.get(name), kind, 1)
 
 
 def _matrix(values: list[Any], width: int) -> NDArray[np.float32] | None:

@@ -8,15 +8,18 @@ from datetime import datetime
 from enum import StrEnum
 
 from lance_memory.record.memory import Memory, Scope, State
+from lance_memory.wording import some
 
 __all__ = [
     "AddManyResult",
     "AddResult",
     "Change",
     "Diff",
+    "EmbedResult",
     "Hit",
     "Lineage",
     "LineageNode",
+    "MemoryChange",
     "Outcome",
     "Related",
     "RollbackPlan",
@@ -58,6 +61,11 @@ class WriteResult:
     deleted: int = 0
     upkeep: str = ""
 
+    def __str__(self) -> str:
+        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+        told = ", ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "nothing to change"
+        return f"version {self.version}: {self.operation}, {told}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddResult:
@@ -88,6 +96,20 @@ class AddManyResult:
     stored: int
     already_there: Mapping[int, str] = field(default_factory=dict)
     upkeep: str = ""
+
+    def __str__(self) -> str:
+        there = len(self.already_there)
+        return f"version {self.version}: {self.stored:,} stored, {there:,} already there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedResult:
+    """How many memories got the vector that they lacked, and how many still lack one."""
+
+    uri: str
+    version: int
+    embedded: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,8 +309,43 @@ class Diff:
     updated: tuple[Change, ...]
     removed: tuple[Memory, ...]
 
+    def __str__(self) -> str:
+        return (
+            f"version {self.before} -> {self.after}: {len(self.inserted):,} inserted, "
+            f"{len(self.updated):,} updated, {len(self.removed):,} removed"
+        )
+
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated or self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """One change of one memory, as `history` tells it.
+
+    Attributes:
+        id: of the memory.
+        version: which made it.
+        at: when.
+        operation: what was done.
+        actor: who did it.
+        reason: why.
+        before: the memory before; None: the version made it, or it cannot be read any more.
+        after: the memory since; None: the version took it away.
+        columns: the names of the columns that differ.
+        lost: how many earlier revisions of it cannot be read any more; they were cleaned up.
+    """
+
+    id: str
+    version: int
+    at: datetime
+    operation: str
+    actor: str = ""
+    reason: str = ""
+    before: Memory | None = None
+    after: Memory | None = None
+    columns: tuple[str, ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +358,13 @@ class RollbackPlan:
     reappear: tuple[str, ...]
     change: tuple[str, ...]
     disappear: tuple[str, ...]
+
+    def __str__(self) -> str:
+        aim = "to" if self.operation == "rollback" else "of"
+        told = {"back": self.reappear, "changed back": self.change, "gone": self.disappear}
+        lines = [f"{name}: {some(ids)}" for name, ids in told.items() if ids]
+        head = f"{self.operation} {aim} version {self.target}"
+        return "; ".join([head, *(lines or ["nothing to change"])])
 
     def __bool__(self) -> bool:
         return bool(self.reappear or self.change or self.disappear)

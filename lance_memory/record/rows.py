@@ -23,6 +23,7 @@ __all__ = [
     "Fingerprint",
     "changed",
     "embeddings",
+    "fixed_texts",
     "one_array",
     "patched",
     "relationship_values",
@@ -85,7 +86,10 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 def valid_vectors(rows: pa.Table) -> NDArray[np.bool_]:
     """Which rows have an embedding, bool [n]."""
-    return np.asarray(rows[EMBEDDING].is_valid().to_numpy(), dtype=np.bool_)
+    column = rows[EMBEDDING]
+    if not column.null_count:
+        return np.ones(len(column), dtype=np.bool_)
+    return np.asarray(column.is_valid().to_numpy(), dtype=np.bool_)
 
 
 def vector_array(
@@ -162,6 +166,12 @@ def restored(rows: pa.Table, *, reason: str, now: datetime) -> pa.Table:
 
 def _state(state: State, reason: str, now: datetime) -> dict[str, Any]:
     return {"state": str(state), "state_at": now, "state_reason": reason}
+
+
+def fixed_texts(data: bytes, width: int) -> pa.Array:
+    """ASCII texts that are all of one width, as a column."""
+    ends = np.arange(0, len(data) + 1, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def repeated(value: Any, kind: pa.DataType, size: int) -> pa.Array:

@@ -9,11 +9,11 @@ from typing import Final
 __all__ = ["cards", "ibans"]
 
 _CARD: Final = re.compile(
-    r"(?<![\w.,#+-])(?:"
+    r"(?<![\w.#+-])(?<!\d,)(?:"
     r"\d{14,16}|\d{19}"
     r"|\d{4}(?P<by>[ -])\d{4}(?P=by)\d{4}(?P=by)\d{4}(?:(?P=by)\d{3})?"
     r"|\d{4}(?P<of>[ -])\d{6}(?P=of)\d{4,5}"
-    r")(?![\w]|[.,-]\d)"
+    r")(?![\w]|[.-]\d|,\d{3}(?!\d))"
 )
 """In one piece, or grouped as cards print it: 4-4-4-4, 4-4-4-4-3, 4-6-5, 4-6-4."""
 

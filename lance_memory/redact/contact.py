@@ -14,11 +14,17 @@ __all__ = ["emails", "phones", "regions_known"]
 _EMAIL: Final = re.compile(
     r"(?<![\w.%+@-])[.%+-]*"
     r"(?!git@[\w.-]+:)"  # a repository's address
-    r"(\w[\w.%+-]*"
+    r"(\w[\w.%+-]*(?:'\w[\w.%+-]*)?"
     r"@(?!v?\d+\.\d|\dx\.)"  # a version, a picture for dense screens
     r"(?:\w[\w-]*\.)+[^\W\d_]{2,63})(?![\w@-])"
 )
 """No letter of the first part may stand before it, so that each run is read from one place."""
+
+_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_MIXED: Final = re.compile(
+    rf"(?:.*[{_CJK}](?=[!-~]+@))?(.*?(?:(?<=[A-Za-z]{{2}})(?=[{_CJK}]+$)|$))"
+)
+"""An address in Latin letters between words of a script that is written without spaces."""
 
 _AUTHORITY: Final = re.compile(r"://[^\s/?#]*$")
 
@@ -44,7 +50,9 @@ def emails(text: str) -> Iterator[tuple[int, int]]:
     What stands before the path of a URL is none: `https://user:password@host`.
     """
     for match in _EMAIL.finditer(text):
-        start, end = match.span(1)
+        start = match.start(1)
+        latin = _MIXED.match(match[1])
+        start, end = (start + edge for edge in latin.span(1)) if latin else match.span(1)
         if not _AUTHORITY.search(text[max(0, start - _BEFORE) : start]):
             yield start, end
 

@@ -21,6 +21,7 @@ class Sensitive(StrEnum):
     CARD = "card"
     EMAIL = "email"
     PHONE = "phone"
+    ADDRESS = "address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,8 @@ _AUTHORIZATION: Final = re.compile(
 _ASSIGNED: Final = re.compile(
     r"""
     (?<![^\W_])
-    (?:(?:pass(?:word|wd|phrase|code)|pwd|passwort|senha|contrase(?:ñ|n)a)
+    (?:(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|senha|contrase(?:ñ|n)a|mot\ de\ passe
+        |(?<![^\W_])(?:wi-?fi|login|admin|root)\ pw)
         (?P<whose>[ ](?:of|for|to)(?:[ ][\w.'-]{1,30}){1,4}?)?
       |pass
       |(?:api|auth|access|service|account|private|client|master|signing)[_ -]?(?:key|token)
@@ -65,11 +66,35 @@ _ASSIGNED: Final = re.compile(
       |(?:api|auth|access|refresh|bearer|bot|session)?[_ -]?token)
     ["']?[ \t]{0,4}
     (?P<sign>:=|=>|={1,3}|:
-      |\b(?:(?:(?:is|was)[ ])?(?:changed|reset|set)[ ]to|(?:is|was)(?:[ ]now)?)\b:?)[ \t]{0,4}
+      |\b(?:(?:(?:is|was)[ ])?(?:changed|reset|set)[ ]to|(?:is|was)(?:[ ]now)?
+        |ist|lautet|é|es|est)\b:?)[ \t]{0,4}
     (?:(?P<quote>["'`])(?P<quoted>[^"'`\n]{1,300})(?P=quote)|(?P<plain>[^\s"'`,;]{1,300}))
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+
+_BESIDE: Final = re.compile(
+    r"(?<![^\W_])(?:pass(?:word|phrase|code)|passwort|pwd)[ \t]{1,4}"
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{4,300})(?P=quote)"
+    r"|(?P<plain>(?=[^\s\"'`,;]{0,60}[A-Za-z])(?=[^\s\"'`,;\d]{0,60}\d[^\s\"'`,;\d]{0,60}\d)"
+    r"[^\s\"'`,;]{8,64})(?![^\s,;.]))",
+    re.IGNORECASE,
+)
+"""A password straight after the word: in quotes, or with letters and two digits."""
+
+_PIN: Final = re.compile(
+    r"(?<![^\W_])pin(?:[ -](?:code|number))?[ ]?(?::|=|\bis\b:?)[ ]{0,2}(\d{4,8})(?![\w.,:/-]*\d)",
+    re.IGNORECASE,
+)
+
+_CODE: Final = re.compile(
+    r"(?:none|null|nil|true|false|undefined)\W*$"
+    r"|[a-z_]\w*(?:\.\w+)*[(\[]"
+    r"|(?:process\.env|os\.environ|import\.meta|self|this|config|settings)\."
+    r"|\$[{(\w]",
+    re.IGNORECASE,
+)
+"""How source code begins that gets a secret from elsewhere."""
 
 _RANDOM: Final = (
     re.compile(r"(?<![\w-])[A-Za-z0-9_-]{32,256}(?![\w=-])"),
@@ -97,6 +122,9 @@ def secrets(text: str) -> Iterator[tuple[int, int]]:
     yield from (match.span() for match in _KEY_BLOCK.finditer(text))
     yield from (match.span(1) for match in _IN_URL.finditer(text))
     yield from (match.span(1) for match in _AUTHORIZATION.finditer(text))
+    yield from (match.span(1) for match in _PIN.finditer(text))
+    for match in _BESIDE.finditer(text):
+        yield match.span("quoted" if match["quote"] else "plain")
     yield from _assigned(text)
     for pattern in _RANDOM:
         yield from (match.span() for match in pattern.finditer(text) if _random(match.group()))
@@ -124,6 +152,8 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 def _telling(value: str, *, sign: str, quoted: bool) -> bool:
     """Whether a value after "password:" is one: prose has words of letters there."""
+    if not quoted and (_CODE.match(value) or (sign == "==" and value[:1].isalpha())):
+        return False
     mixed = not value.isalpha()
     if sign[0].isalpha():  # "is", "was changed to"
         return len(value) >= 5 and (quoted or mixed)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from lance_memory.redact.protocol import Finding, Sensitive
 
-__all__ = ["Span", "apart", "united"]
+__all__ = ["Span", "apart", "everywhere", "united"]
 
 Span: TypeAlias = tuple[int, int]
+
+_WHOLE: Final = 6
+"""Characters; a value of fewer may be a part of any word by chance."""
 
 _RANK: Final = {str(kind): place for place, kind in enumerate(Sensitive)}
 
@@ -43,6 +47,27 @@ def apart(findings: Iterable[Finding], holes: Sequence[Span]) -> Iterator[Findin
             inside += 1
         if start < finding.end:
             yield Finding(kind=finding.kind, start=start, end=finding.end)
+
+
+def everywhere(known: Iterable[tuple[str, str]], text: str) -> Iterator[Finding]:
+    """Where values, given by kind, stand in a text that a redactor may not have found them in.
+
+    One of fewer than 6 characters counts only where it is no part of a longer word.
+    """
+    for kind, value in known:
+        for start, end in _places(value, text):
+            yield Finding(kind=kind, start=start, end=end)
+
+
+def _places(value: str, text: str) -> Iterator[Span]:
+    if not any(map(str.isalnum, value)):  # a space between two findings, a comma
+        return
+    end = 0
+    while (start := text.find(value, end)) >= 0:
+        end = start + len(value)
+        around = text[max(0, start - 1) : start] + text[end : end + 1]
+        if len(value) >= _WHOLE or not re.search(r"\w", around):
+            yield start, end
 
 
 def _place(finding: Finding) -> tuple[int, int, tuple[int, str]]:

@@ -11,20 +11,24 @@ from typing import Final, TypeAlias
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.redact.accounts import cards, ibans
+from lance_memory.redact.addresses import addresses
 from lance_memory.redact.contact import emails, phones, regions_known
 from lance_memory.redact.protocol import Finding, Redacted, Sensitive, replaced
 from lance_memory.redact.secrets import secrets
 from lance_memory.redact.spans import Span, apart, united
 
-__all__ = ["REGIONS", "STANDARD", "StandardRedactor"]
+__all__ = ["REGIONS", "STANDARD", "USUAL", "StandardRedactor"]
 
 REGIONS: Final = ("US", "GB", "DE", "BR")
 """Where phone numbers without a country code are looked for."""
 
+USUAL: Final = tuple(kind for kind in Sensitive if kind is not Sensitive.ADDRESS)
+"""What is removed unless somebody says otherwise: what needs no extra."""
+
 Find: TypeAlias = Callable[[str], Iterable[Span]]
 
-_PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(Sensitive)})(?:-\d+)?\]")
-"""Also the numbered ones that `veiled` makes."""
+_PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(Sensitive)})(?:-\d+|:[0-9a-f]{{12}})?\]")
+"""Also the numbered ones that `veiled` makes, and the hashed ones of the write path."""
 
 
 class StandardRedactor:
@@ -32,13 +36,14 @@ class StandardRedactor:
 
     What has a check digit is verified by it; tokens are known by their vendors' prefixes, by the
     word before them (`password: ...`) or by how random they look. Hex of any length is left alone
-    without such a word: nothing tells a key from a commit or a checksum. IP addresses, names and
-    postal addresses are left alone.
+    without such a word: nothing tells a key from a commit or a checksum. IP addresses and names
+    are left alone, and so are postal addresses, unless "address" is among the kinds (the United
+    States, the United Kingdom and Canada; the extra "addresses").
 
     Time is linear in the length of the text. Thread-safe.
 
     Args:
-        kinds: what to remove; all by default.
+        kinds: what to remove; all but "address" by default.
         regions: ISO 3166 codes of the countries whose phone numbers are known without `+`.
 
     Raises:
@@ -48,7 +53,7 @@ class StandardRedactor:
     def __init__(
         self,
         *,
-        kinds: Iterable[Sensitive | str] = tuple(Sensitive),
+        kinds: Iterable[Sensitive | str] = USUAL,
         regions: Sequence[str] = REGIONS,
     ) -> None:
         self._kinds = _kinds(kinds)
@@ -61,6 +66,7 @@ class StandardRedactor:
             Sensitive.CARD: cards,
             Sensitive.EMAIL: emails,
             Sensitive.PHONE: partial(phones, regions=self._regions),
+            Sensitive.ADDRESS: addresses,
         }
         self._finders = [(kind, finders[kind]) for kind in self._kinds]
 

@@ -11,12 +11,9 @@ from typing import Final
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.redact.protocol import Finding, Redactor, Sensitive, replaced
-from lance_memory.redact.spans import Span, apart, united
+from lance_memory.redact.spans import Span, apart, everywhere, united
 
 __all__ = ["Veiled", "veiled"]
-
-_WHOLE: Final = 6
-"""Characters; a value of fewer may be a part of any word by chance."""
 
 _NAME: Final = re.compile(r"\[[^\[\]]+-\d+\]")
 
@@ -65,7 +62,7 @@ def veiled(texts: Sequence[str], redactor: Redactor | None) -> Veiled:
             for text, findings in zip(shown, found, strict=True)
             for finding in findings
         }
-        spread = [[*new, *_known(known, text)] for text, new in zip(shown, found, strict=True)]
+        spread = [[*new, *everywhere(known, text)] for text, new in zip(shown, found, strict=True)]
         shown = tuple(map(names.put, shown, spread))
     values = names.values()
     looking = partial(_looking, _kinds(values))
@@ -83,24 +80,6 @@ def _found(texts: Sequence[str], redactor: Redactor, names: _Names) -> list[list
             f"{redactor!r} finds more in what it redacted; its findings must say all it removes"
         )
     return found
-
-
-def _known(known: Iterable[tuple[str, str]], text: str) -> Iterator[Finding]:
-    """Where the values stand in a text that the redactor may not have found them in."""
-    for kind, value in known:
-        for start, end in _places(value, text):
-            yield Finding(kind=kind, start=start, end=end)
-
-
-def _places(value: str, text: str) -> Iterator[Span]:
-    if not any(map(str.isalnum, value)):  # a space between two findings, a comma
-        return
-    end = 0
-    while (start := text.find(value, end)) >= 0:
-        end = start + len(value)
-        around = text[max(0, start - 1) : start] + text[end : end + 1]
-        if len(value) >= _WHOLE or not re.search(r"\w", around):
-            yield start, end
 
 
 class _Names:

@@ -18,6 +18,7 @@ from lance_memory.record.filters import Filter
 from lance_memory.record.memory import State
 from lance_memory.record.values import text_value
 from lance_memory.search.ranking import Ranking
+from lance_memory.wording import counted
 
 __all__ = ["Mode", "Page", "Query", "brief"]
 
@@ -132,7 +133,8 @@ class Query:
         asked = None if texts is None else _texts(texts)
         given = None if vectors is None else _vectors(vectors)
         if asked is not None and given is not None and len(given) != len(asked):
-            raise InvalidInputError(f"{len(asked)} queries, but {len(given)} vectors")
+            told = f"{counted(len(asked), 'query', 'queries')}, but {counted(len(given), 'vector')}"
+            raise InvalidInputError(told)
         return [
             cls.of(text, vector=vector, mode=mode, dimension=dimension)
             for text, vector in zip_longest(asked or (), given or ())

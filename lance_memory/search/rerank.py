@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.results import Hit
+from lance_memory.wording import counted
 
 __all__ = ["LanceDBReranker", "Reranker", "reranked", "scaled"]
 
@@ -83,8 +84,9 @@ def reranked(reranker: Reranker, query: str, hits: Sequence[Hit]) -> NDArray[np.
     if numbers is None or numbers.shape != (len(hits),) or not np.isfinite(numbers).all():
         shape = "" if numbers is None else f" of the shape {list(numbers.shape)}"
         raise InvalidInputError(
-            f"the reranker {type(reranker).__name__} was given {len(hits)} hits and has to return "
-            f"as many finite numbers; it returned {type(given).__name__}{shape}: {given!r:.80}"
+            f"the reranker {type(reranker).__name__} was given {counted(len(hits), 'hit')} and has "
+            f"to return as many finite numbers; it returned {type(given).__name__}{shape}: "
+            f"{given!r:.80}"
         )
     return numbers
 

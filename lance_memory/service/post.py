@@ -24,7 +24,15 @@ LARGEST: Final = 1 << 28
 
 
 class ServiceError(Exception):
-    """The service gave no answer that is JSON. Callers raise an error of theirs in its place."""
+    """The service gave no answer that is JSON. Callers raise an error of theirs in its place.
+
+    `unavailable`: it did not answer in time, is busy, or failed itself (408, 429, 5xx); what was
+    asked may be sound.
+    """
+
+    def __init__(self, message: str, *, unavailable: bool = False) -> None:
+        super().__init__(message)
+        self.unavailable = unavailable
 
 
 class JsonService:
@@ -85,7 +93,8 @@ class JsonService:
             if last or wait > self._retry.longest_wait:
                 break
             time.sleep(wait)
-        raise ServiceError(self._told(tried, attempt)) from tried.cause
+        told = self._told(tried, attempt)
+        raise ServiceError(told, unavailable=tried.unavailable) from tried.cause
 
     def _try(self, body: object) -> _Try:
         httpx2 = require("httpx2", EXTRA)
@@ -95,14 +104,17 @@ class JsonService:
         except httpx2.TransportError as error:  # names, connections, timeouts, broken HTTP
             found = f"{type(error).__name__}: {error}"
             passing = end is None or time.monotonic() < end
-            return _Try(failure=f"did not answer ({found})", passing=passing, cause=error)
+            failure = f"did not answer ({found})"
+            return _Try(failure=failure, passing=passing, unavailable=True, cause=error)
         except httpx2.HTTPError as error:
             return _Try(failure=f"gave an unreadable answer ({error})", cause=error)
         if 200 <= answer.status < 300:
             return _Try(answer=answer.content)
+        unavailable = answer.status in (408, 429) or answer.status >= 500
         return _Try(
             failure=f"answered {answer.status}: {self._shown(answer.content)}",
-            passing=answer.status in (408, 429) or answer.status >= 500,
+            passing=unavailable,
+            unavailable=unavailable,
             asked_wait=asked_wait(answer.headers),
         )
 
@@ -165,5 +177,6 @@ class _Try(NamedTuple):
     answer: bytes | None = None
     failure: str = ""
     passing: bool = False
+    unavailable: bool = False
     asked_wait: float | None = None
     cause: Exception | None = None

@@ -1,16 +1,19 @@
 """The engine room: the only one that imports lance."""
 
-from lance_memory.storage import history, indices, undo
+from lance_memory.storage import history, indices, naming, undo
 from lance_memory.storage.change import Audit, ChangeSet, Plan
+from lance_memory.storage.changes import changes_of
 from lance_memory.storage.disk.durable import Durability
 from lance_memory.storage.disk.whole import Damage
-from lance_memory.storage.history import Branch, Comparison, LogEntry
+from lance_memory.storage.history import Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
+from lance_memory.storage.naming import Branch
+from lance_memory.storage.opening import absolute
 from lance_memory.storage.place import Place
 from lance_memory.storage.ranking.columns import RankingColumns
 from lance_memory.storage.refs import row_named, rows_named
 from lance_memory.storage.snapshot import Snapshot
-from lance_memory.storage.table import Table, absolute
+from lance_memory.storage.table import Table
 from lance_memory.storage.upkeep.options import Upkeep, UpkeepMode
 from lance_memory.storage.upkeep.retain import Retain
 from lance_memory.storage.upkeep.state import UpkeepFailure, UpkeepStatus
@@ -42,8 +45,10 @@ __all__ = [
     "UpkeepResult",
     "UpkeepStatus",
     "absolute",
+    "changes_of",
     "history",
     "indices",
+    "naming",
     "refuse_taken",
     "row_named",
     "rows_named",

@@ -23,7 +23,13 @@ from lance_memory.record.rows import Fingerprint
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.disk.cut import refuse_cut
 from lance_memory.storage.disk.leftovers import remove
-from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
+from lance_memory.storage.engine import (
+    CommitConflictError,
+    MissingFileError,
+    lance,
+    name_of,
+    translated,
+)
 from lance_memory.storage.snapshot import Located, Snapshot
 
 if TYPE_CHECKING:
@@ -90,6 +96,8 @@ class ChangeSet:
     def written(self) -> pa.Table | None:
         """The rows that are written, as one table."""
         parts = [rows for rows in (self.inserts, self.updates) if rows]
+        if len(parts) == 1:
+            return parts[0]
         return pa.concat_tables(parts) if parts else None
 
     def replaced(self) -> list[str]:
@@ -100,13 +108,15 @@ class ChangeSet:
     def scopes(self) -> list[Scope]:
         """The distinct scopes touched."""
         levels = list(SCOPE_LEVELS)
-        parts = [r.select(levels) for r in (self.inserts, self.updates, self.deletes) if r]
+        parts = [r for r in (self.inserts, self.updates, self.deletes) if r]
         if not parts:
             return []
-        rows = pa.concat_tables(parts)
-        if len(rows) > 1:
-            rows = rows.group_by(levels).aggregate([])
-        return [Scope(**levels) for levels in rows.to_pylist()]
+        rows = parts[0]
+        if len(parts) > 1 or len(rows) > 1:
+            several = pa.concat_tables([part.select(levels) for part in parts])
+            rows = several.group_by(levels).aggregate([])
+        names = zip(*(rows[level].to_pylist() for level in levels), strict=True)
+        return [Scope(**dict(zip(levels, those, strict=True))) for those in names]
 
 
 Plan = Callable[[Snapshot], ChangeSet]
@@ -182,7 +192,7 @@ def _committed(
         except CommitConflictError:
             time.sleep(random.uniform(0, min(0.002 * 2**attempt, 0.05)))
             continue
-        made = snapshot.sibling(dataset)
+        made = snapshot.followed_by(dataset)
         published(made)
         if settling is not None:
             settling.after(made)
@@ -234,7 +244,7 @@ def _new_files(snapshot: Snapshot, transaction: lance.Transaction) -> list[str]:
     operation = transaction.operation
     first = isinstance(operation, lance.LanceOperation.Merge)
     updated = [] if first else operation.updated_fragments
-    names = [f"data/{f.path}" for fragment in _new_fragments(operation) for f in fragment.files]
+    names = [f"data/{name_of(f)}" for fragment in _new_fragments(operation) for f in fragment.files]
     for fragment in updated:
         deletion = fragment.deletion_file
         if deletion is not None and deletion.read_version == snapshot.version:
@@ -401,7 +411,7 @@ class _Written:
                     remove(home, name)
 
     def _noted(self, fragments: list[FragmentMetadata]) -> list[FragmentMetadata]:
-        self._files.update(f"data/{file.path}" for one in fragments for file in one.files)
+        self._files.update(f"data/{name_of(file)}" for one in fragments for file in one.files)
         return fragments
 
     def fragments(self, rows: pa.Table, snapshot: Snapshot) -> list[FragmentMetadata]:
@@ -462,7 +472,7 @@ def properties(change: ChangeSet) -> dict[str, str]:
         "reason": audit.reason,
         "counts": json.dumps(change.counts()),
         "scopes": json.dumps(None if change.afresh is not None else _listed(change.scopes())),
-        "manifest": json.dumps(audit.manifest, ensure_ascii=False),
+        "manifest": json.dumps(audit.manifest, ensure_ascii=False) if audit.manifest else "{}",
     }
 
 

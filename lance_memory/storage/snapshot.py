@@ -79,6 +79,16 @@ class Snapshot:
         """Another version of the same branch; what is kept of the fragments carries over."""
         return Snapshot(dataset, kept=self.kept)
 
+    def followed_by(self, dataset: lance.LanceDataset) -> Snapshot:
+        """The version that a change set has made of this one, of which rows alone are new.
+
+        So its columns need not be read, unless another writer's version came in between.
+        """
+        made = self.sibling(dataset)
+        if made.version == self.version + 1:
+            made.schema, made.format = self.schema, self.format
+        return made
+
     @property
     def version(self) -> int:
         return int(self.dataset.version) if self.stands_for is None else self.stands_for

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import threading
 import time
-import unicodedata
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
-
-import pyarrow as pa
+from urllib.parse import quote
 
 from lance_memory.errors import (
     ConflictError,
-    InvalidInputError,
     NotFoundError,
     StorageError,
     StoreFormatError,
 )
-from lance_memory.files import make_private
+from lance_memory.files import to_disk
 from lance_memory.record.schema import SCHEMA_VERSION, StoreFormat, arrow_schema, read_format
 from lance_memory.storage import indices
 from lance_memory.storage.change import ChangeSet, Plan, commit, tried
-from lance_memory.storage.disk.durable import Durability, OnDisk, Settling, Sync, to_disk
-from lance_memory.storage.disk.whole import Damage, Versions, found_torn
+from lance_memory.storage.disk.durable import Durability, OnDisk, Settling, Sync
+from lance_memory.storage.disk.whole import Damage, Versions
 from lance_memory.storage.engine import (
     CommitConflictError,
     MissingFileError,
@@ -41,25 +36,27 @@ from lance_memory.storage.engine import (
     translated,
 )
 from lance_memory.storage.files.readable import manifest_name
-from lance_memory.storage.lock import held
+from lance_memory.storage.opening import (
+    MAIN,
+    TABLE_NAME,
+    alone_making,
+    create_table,
+    home_of,
+    of_version,
+    open_newest,
+    opener,
+    refuse_other_things,
+    table_uri,
+)
 from lance_memory.storage.place import Place
 from lance_memory.storage.rewritten import branch_of
 from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["TABLE_NAME", "Table", "absolute", "refuse_other_things"]
-
-TABLE_NAME = "memories.lance"
-_STORAGE_VERSION = "2.1"
-_METADATA_CACHE = 64 * 2**20
-_INDEX_CACHE = 2**30
-"""Bytes that the engine keeps of manifests and file footers, and of indices. By itself it takes
-1 GiB and 6 GiB, and the manifests of a long loop of writes fill what they are given."""
+__all__ = ["Table"]
 
 _SETTLING = 5
 _PLAIN = re.compile(r"[\w./ =@,:+-]*", re.ASCII)  # of a path that the engine writes as it is
-_UNOPENABLE = ("Cc", "Cs")  # Unicode categories: controls and surrogates
-_MAIN = "main"
-_LOOKS = 8
+_PATIENCE = 10.0
 _LONGEST_WAIT = 30.0
 _LOOK_AGAIN = 0.01
 
@@ -76,7 +73,7 @@ class Table:
         dataset: lance.LanceDataset,
         *,
         uri: str,
-        branch: str = _MAIN,
+        branch: str = MAIN,
         storage_options: Mapping[str, str] | None = None,
         durability: Durability = Durability.PROCESS,
         sync: Sync = to_disk,
@@ -119,7 +116,7 @@ class Table:
         options = dict(storage_options) if storage_options else None
         refuse_other_things(uri)
         try:
-            dataset, damage = _newest(uri, options)
+            dataset, damage = open_newest(uri, options)
         except NotFoundError as error:
             raise NotFoundError(
                 f"there is no store at {uri}; make one with `lmem init` or MemoryStore.open(path)"
@@ -157,12 +154,12 @@ class Table:
         }
         refuse_other_things(uri)
         schema = arrow_schema(fmt if fmt.store_id else replace(fmt, store_id=str(uuid.uuid4())))
-        with _alone(uri):
+        with alone_making(uri):
             with suppress(NotFoundError):
                 return cls.open(uri, **how)
             try:
                 with suppress(ConflictError), translated(f"create {uri}"):
-                    _create(uri, schema, options)
+                    create_table(uri, schema, options)
             except MissingFileError:
                 if "://" not in uri:
                     raise
@@ -197,12 +194,12 @@ class Table:
 
         A dataset that was checked out on a branch names the table's own directory.
         """
-        return _home(self.uri, self.branch)
+        return home_of(self.uri, self.branch)
 
     @property
     def root(self) -> str:
         """The table's own directory, whatever the branch."""
-        return _table_uri(self.uri)
+        return table_uri(self.uri)
 
     @property
     def place(self) -> Place:
@@ -221,7 +218,7 @@ class Table:
         """
         if self.is_of_earlier_schema or self.damage or indices.has_text_index(self.latest()):
             return
-        with _alone(self.uri):
+        with alone_making(self.uri):
             if indices.has_text_index(self.latest()):
                 return
             try:
@@ -254,7 +251,7 @@ class Table:
         try:
             with translated(f"open version {version} of {self.uri}", absent=NotFoundError):
                 dataset = self._newest.dataset.checkout_version((self._branch_ref, version))
-                return self._newest.sibling(_of_version(dataset, version))
+                return self._newest.sibling(of_version(dataset, version))
         except NotFoundError as error:
             rewritten = self._rewritten(version)
             if rewritten is None:
@@ -312,7 +309,7 @@ class Table:
 
     def _look_again(self) -> bool:
         """Whether the store is still torn: another process may have set that aside."""
-        dataset, self._damage = _newest(
+        dataset, self._damage = open_newest(
             self.uri, self.storage_options, branch=self.branch, main=self._newest.dataset
         )
         if dataset.version != self._newest.version:
@@ -322,7 +319,7 @@ class Table:
     def by_name(self) -> Versions:
         """The versions of this branch on a local disk, the torn ones too."""
         main = self._newest.dataset
-        return Versions(self.home, _opener(self.uri, self.storage_options, self.branch, main))
+        return Versions(self.home, opener(self.uri, self.storage_options, self.branch, main))
 
     def settle(self) -> Snapshot:
         """Put the newest version and all that it refers to on the disk, whoever wrote it; which.
@@ -392,7 +389,7 @@ class Table:
         """
         self.refuse_damaged()
         if self.is_of_earlier_schema:
-            line = "" if self.branch == _MAIN else f"the branch {self.branch!r} of "
+            line = "" if self.branch == MAIN else f"the branch {self.branch!r} of "
             where = f"{line}{self.uri}"
             raise StoreFormatError(
                 f"{where} has schema version {self.format.schema_version}, and this release writes "
@@ -487,7 +484,7 @@ class Table:
         """
         if not name.isprintable():  # no name of a directory, which is looked for next
             raise NotFoundError(f"there is no branch {name!r} of {self.uri}")
-        dataset, damage = _newest(
+        dataset, damage = open_newest(
             self.uri, self.storage_options, branch=name, main=self._newest.dataset
         )
         return Table(
@@ -514,7 +511,7 @@ class Table:
 
     @property
     def _branch_ref(self) -> str | None:
-        return None if self.branch == _MAIN else self.branch
+        return None if self.branch == MAIN else self.branch
 
     def _waited(self, until: float) -> bool:
         """Wait for a switch of the vectors that is under way; whether there was any need to.
@@ -536,167 +533,17 @@ class Table:
             self._newest = snapshot
 
 
-def _newest(
-    uri: str,
-    storage_options: dict[str, str] | None,
-    *,
-    branch: str = _MAIN,
-    main: lance.LanceDataset | None = None,
-) -> tuple[lance.LanceDataset, Damage | None]:
-    """The newest version of a branch, or the last whole one and what is wrong with it."""
-    at = _opener(uri, storage_options, branch, main)
-    if "://" in uri:
-        return at(None), None
-    return found_torn(_table_uri(uri), Versions(_home(uri, branch), at))
-
-
-def _opener(
-    uri: str,
-    storage_options: dict[str, str] | None,
-    branch: str,
-    main: lance.LanceDataset | None,
-) -> Callable[[int | None], lance.LanceDataset]:
-    """Opens a version of a branch by its number, and the newest for None.
-
-    `main` is a handle on any version; without it the branch is main.
-    """
-    ref = None if branch == _MAIN else branch
-    where = f"open {uri}" if ref is None else f"open branch {branch!r} of {uri}"
-
-    def at(version: int | None) -> lance.LanceDataset:
-        with translated(where, absent=NotFoundError):
-            if main is None:
-                root = _table_uri(uri)
-                return lance.dataset(
-                    root,
-                    version=version,
-                    storage_options=storage_options,
-                    metadata_cache_size_bytes=_METADATA_CACHE,
-                    index_cache_size_bytes=_INDEX_CACHE,
-                )
-            return main.checkout_version((ref, version))
-
-    return at
-
-
-def _create(uri: str, schema: pa.Schema, options: dict[str, str] | None) -> None:
-    """Make an empty table.
-
-    Raises:
-        ConflictError, MissingFileError: in an object store, another has made one meanwhile.
-    """
-    if "://" not in uri:
-        make_private(Path(uri))
-        lance.write_dataset(
-            schema.empty_table(),
-            _table_uri(uri),
-            schema=schema,
-            mode="create",
-            data_storage_version=_STORAGE_VERSION,
-        )
-        return
-    # As "create" overwrites what another makes between its look and its commit, and here no lock
-    # keeps others away. Without rows the engine takes its own storage version for this, 2.2.
-    made = lance.LanceOperation.Overwrite(schema, [])
-    lance.LanceDataset.commit(_table_uri(uri), made, max_retries=0, storage_options=options)
-
-
-def _home(uri: str, branch: str) -> str:
-    root = _table_uri(uri)
-    return root if branch == _MAIN else f"{root}/tree/{branch}"
-
-
-def _alone(uri: str) -> AbstractContextManager[None]:
-    """Keeps this user's other processes from making a store while the block lasts.
-
-    The engine overwrites a table that another makes between its look and its commit. The lock lies
-    outside the store, whose directory has to be empty until then. In an object store there is none.
-
-    Raises:
-        StorageError: there is no directory for temporary files, or no lock in it.
-    """
-    if "://" in uri:
-        return nullcontext()
-    try:
-        place = Path(tempfile.gettempdir())
-    except OSError as error:
-        raise StorageError(f"{uri} cannot be made: {error}; set TMPDIR to one") from error
-    # By number: a user of a container often has no name. Windows gives each its own directory.
-    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
-    return held(place / f"lance-memory{user}.lock", wait=None)
-
-
 def _undisturbed(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What is listed; again where a file of the list was removed before it was read."""
-    for _ in range(_LOOKS):
+    """What is listed; again where a file of the list was removed before it was read.
+
+    Every reader that holds a version makes and removes such a file, so that many of them can
+    disturb a look many times.
+    """
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
         try:
             with translated("list tags and branches"):
                 return look()
         except MissingFileError:
-            continue
+            time.sleep(_LOOK_AGAIN)
     return look()
-
-
-def _of_version(dataset: lance.LanceDataset, version: int) -> lance.LanceDataset:
-    """The dataset, which is of that version: of a manifest of zeros the engine makes version 0."""
-    if dataset.version != version:
-        raise UnexplainedError(f"could not open version {version}: it says that it is another")
-    return dataset
-
-
-def absolute(path: str | os.PathLike[str]) -> str:
-    """A local path made absolute, `~` expanded; a `file:` URI as the path that it names.
-
-    Another URI is left as it is, but for slashes at its end.
-
-    Raises:
-        InvalidInputError: the engine cannot open such a name.
-    """
-    text = os.fsdecode(path)
-    if not text.isprintable() and any(unicodedata.category(c) in _UNOPENABLE for c in text):
-        raise InvalidInputError(
-            f"path={text!r} has control characters, or bytes that are no text; name another"
-        )
-    scheme, mark, rest = text.partition("://")
-    if mark and scheme.lower() == "file":
-        if not rest.startswith("/"):
-            raise InvalidInputError(f"path={text!r} names no local path; write file:///a/path")
-        text = unquote(rest)
-    elif mark:
-        if set(rest) & set("?#"):  # what follows them is no part of the engine's path
-            raise InvalidInputError(f"path={text!r} has '?' or '#'; write '%3F' or '%23'")
-        return text if not rest else text.rstrip("/")
-    return str(Path(text).expanduser().absolute())
-
-
-def _table_uri(uri: str) -> str:
-    return f"{uri.rstrip('/')}/{TABLE_NAME}"
-
-
-def refuse_other_things(uri: str) -> None:
-    """Refuse a local path that is a file, or a directory with something else in it.
-
-    Raises:
-        InvalidInputError: the engine would keep the branches of such a path elsewhere.
-        StoreFormatError: says which.
-        StorageError: the path cannot be looked at.
-    """
-    if "://" in uri:
-        return
-    if "?" in uri:  # pylance 14.0.2 takes what follows for a query, of branches
-        raise InvalidInputError(f"{uri!r} has '?'; a store's path cannot: name another")
-    path = Path(uri)
-    with translated(f"open {uri}"):
-        if path.is_file():
-            raise StoreFormatError(f"{uri} is a file; a store is a directory")
-        if path.is_dir() and not (path / TABLE_NAME).exists() and any(path.iterdir()):
-            raise StoreFormatError(
-                f"{uri} holds other files and no store; name an empty or a new directory"
-            )
-        table = path / TABLE_NAME
-        rows = any((table / "data").glob("*.lance"))  # a making that was cut short left none
-        if rows and not any((table / "_versions").glob("*.manifest")):
-            raise StoreFormatError(
-                f"{uri} has files of memories and no version of them: a store was copied in part, "
-                f"or damaged; restore {TABLE_NAME}/_versions, or the store from a backup"
-            )

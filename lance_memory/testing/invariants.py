@@ -22,6 +22,7 @@ from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.record.rows import EMBEDDING, embeddings, valid_vectors
 from lance_memory.store import MemoryStore
 from lance_memory.view import MemoryView
+from lance_memory.wording import counted
 
 __all__ = ["check", "violations"]
 
@@ -46,7 +47,8 @@ def check(store: MemoryStore, *, history: bool = True) -> None:
     """
     found = violations(store, history=history)
     if found:
-        raise AssertionError("\n".join([f"{store.uri} breaks {len(found)} invariants:", *found]))
+        head = f"{store.uri} breaks {counted(len(found), 'invariant')}:"
+        raise AssertionError("\n".join([head, *found]))
 
 
 def violations(store: MemoryStore, *, history: bool = True) -> list[str]:
@@ -147,19 +149,19 @@ def _of_indices(store: MemoryStore) -> Iterator[str]:
 
 
 def _of_filters(store: MemoryStore, rows: pa.Table) -> Iterator[str]:
-    def counted(column: str) -> Counter[Any]:
+    def held(column: str) -> Counter[Any]:
         return Counter(value for value in rows[column].to_pylist() if value not in (None, ""))
 
     def differing(column: str, count: Callable[[Any], int], true: Counter[Any]) -> Iterator[str]:
         for value, number in true.most_common(_ASKED):
             if count(value) != number:
-                yield f"the filter {column}={value!r} finds {count(value)} of {number} memories"
+                yield f"the filter {column}={value!r} finds {count(value)} of {number}"
 
     for level in SCOPE_LEVELS:
-        yield from differing(level, partial(_in_scope, store, level), counted(level))
-    yield from differing("states", lambda v: store.count(states=v), counted("state"))
-    yield from differing("kinds", lambda v: store.count(states="any", kinds=v), counted("kind"))
-    yield from differing("key", lambda v: store.count(states="any", key=v), counted("key"))
+        yield from differing(level, partial(_in_scope, store, level), held(level))
+    yield from differing("states", lambda v: store.count(states=v), held("state"))
+    yield from differing("kinds", lambda v: store.count(states="any", kinds=v), held("kind"))
+    yield from differing("key", lambda v: store.count(states="any", key=v), held("key"))
     tags = Counter(tag for row in rows["tags"].to_pylist() for tag in set(row or ()))
     yield from differing("tags", lambda v: store.count(states="any", tags=[v]), tags)
     for identifier in rows["id"].to_pylist()[:_ASKED]:
@@ -180,7 +182,7 @@ def _of_words(store: MemoryStore) -> Iterator[str]:
         hits = store.search(word, mode="text", k=len(visible))
         missed = true - {hit.memory.id for hit in hits}
         if missed and len(hits):  # of none it is a stop word
-            yield _told(f"the word {word!r}, of {number} memories, does not find", sorted(missed))
+            yield _told(f"the word {word!r}, of {number}, does not find", sorted(missed))
 
 
 def _of_vectors(store: MemoryStore, rows: pa.Table) -> Iterator[str]:

@@ -18,6 +18,7 @@ from lance_memory.record.decay import Decay, Uses, evergreen, seconds_since, str
 from lance_memory.record.filters import Filter, all_of, none_of
 from lance_memory.record.rows import FINGERPRINT, Fingerprint, patched, retired
 from lance_memory.storage import Audit, ChangeSet, Snapshot
+from lance_memory.wording import counted, some
 
 __all__ = ["Faded", "RetirePlan", "faded_away", "fading"]
 
@@ -70,6 +71,14 @@ class RetirePlan:
 
     def __bool__(self) -> bool:
         return bool(self.memories)
+
+    def __str__(self) -> str:
+        faded = counted(len(self.memories), "memory", "memories")
+        weakest = [f"{m.id} ({m.strength:.3f})" for m in self.memories]
+        return (
+            f"{faded} of {self.considered:,} at version {self.version} to retire, {self.reason}: "
+            f"{some(weakest)}"
+        )
 
     @property
     def ids(self) -> tuple[str, ...]:

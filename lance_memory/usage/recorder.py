@@ -13,6 +13,7 @@ from lance_memory.record.values import text_value
 from lance_memory.storage.journal import Journal
 from lance_memory.usage.options import QueryRecording
 from lance_memory.usage.recorded import Entry, to_rows
+from lance_memory.wording import worded
 
 __all__ = ["Recorder", "RecordingStatus"]
 
@@ -138,7 +139,7 @@ class _Buffer:
         if surplus > 0:
             del self._entries[:surplus]
             self._lost += surplus
-            self._warning = f"{surplus} queries came faster than they could be written"
+            self._warning = worded("{n} [query|queries] came faster than could be written", surplus)
 
     def _write(self, entries: Sequence[Entry]) -> None:
         kept, texts = self._redacted(entries)

@@ -35,7 +35,7 @@ def test_trouble_is_exit_code_1_in_every_format(lmem, ill):
     assert (quiet.code, quiet.out) == (1, "orphans\n")
     human = lmem("doctor")
     assert (human.code, human.err) == (1, "")
-    assert "1 things are wrong" in human.out
+    assert "1 thing is wrong" in human.out
     assert "memories.lance/data/old.lance" in human.out
     assert "lmem doctor --fix" in human.out
 
@@ -78,3 +78,17 @@ def test_an_old_file_that_is_damaged_is_told_without_a_deep_look(lmem, store):
     found = [one for one in done.json["findings"] if one["code"] == "damaged_file"]
     assert (done.code, [one["fixable"] for one in found]) == (1, [False])
     assert file.name in found[0]["sample"][0]
+
+
+def test_with_nothing_but_notes_a_fix_says_that_there_is_nothing_to_fix(lmem, store):
+    done = lmem("doctor", "--fix")
+    assert done.code == 0
+    assert done.err == ("nothing to fix; `lmem optimize` folds, merges and cleans up at any time\n")
+
+
+def test_a_directory_of_backups_is_no_store_and_is_told_what_to_do(lmem, moved):
+    place = moved["BACKUPS"]
+    done = lmem("doctor", "--store", place)
+    assert (done.code, done.out) == (1, "")
+    assert f"{place} holds backups, and is no store: `lmem backups {place} --verify`" in done.err
+    assert f"`lmem restore {place} PATH` makes a store" in done.err

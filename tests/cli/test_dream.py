@@ -209,7 +209,7 @@ def test_sigterm_in_a_pass_stops_it_and_is_a_clean_end(lmem, store, version, tmp
         child.send_signal(signal.SIGTERM)
         out, err = child.communicate(timeout=20)
         took = time.monotonic() - began
-    assert (child.returncode, out, err) == (0, "", "waiting for 1 new rows; Ctrl-C ends it\n")
+    assert (child.returncode, out, err) == (0, "", "waiting for 1 new row; Ctrl-C ends it\n")
     assert took < 3
     assert version() == before
     assert last(lmem)["outcome"] == "stopped"

@@ -176,3 +176,29 @@ def test_ctrl_c_after_the_answer_changes_nothing(when, words, code, store, tmp_p
         timeout=120,
     )
     assert (done.returncode, "interrupted" in done.stderr) == (code, False), done.stderr
+
+
+def test_an_export_of_nothing_says_so(lmem, store):
+    done = lmem("export-store", "none.zip", "--user", "nobody", "--format", "json")
+    assert (done.code, done.json["memories"]) == (0, 0)
+    assert done.err == "note: nothing matches; the archive is empty\n"
+    tried = lmem("export-store", "more.zip", "--user", "nobody", "--dry-run")
+    assert "note: nothing matches; the archive would be empty\n" in tried.err
+
+
+def test_a_moment_that_is_none_is_told_as_such(lmem, moved, tmp_path):
+    done = lmem("restore", moved["BACKUPS"], "new", "--at", "tomorrow")
+    assert (done.code, (tmp_path / "new").exists()) == (3, False)
+    assert "--at 'tomorrow' is no time, and no backup has such a name; write a time" in done.err
+
+
+def test_unretire_by_filter_is_shown_and_confirmed(lmem, store, ids):
+    """By name it is not: that is what was asked for."""
+    looked = lmem("unretire", "--user", "bob", "--dry-run", "--format", "quiet")
+    assert (looked.code, looked.out) == (0, f"{ids[5]}\n")
+    refused = lmem("unretire", "--user", "bob")
+    assert (refused.code, "not confirmed" in refused.err) == (2, True)
+    done = lmem("unretire", "--user", "bob", "--yes", "--format", "json")
+    assert (done.code, done.json["updated"], done.json["ids"]) == (0, 1, [ids[5]])
+    assert "nothing matches" in lmem("unretire", "--user", "bob").err
+    assert lmem("unretire", "--tag", "odd").code == 2

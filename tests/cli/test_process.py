@@ -112,7 +112,7 @@ def test_ctrl_c_while_forgetting_says_that_it_was_begun_and_the_same_again_goes_
         [sys.executable, "-c", FORGETTING, *command],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    told = "interrupted: forgetting 1 memories was begun; `lmem forget --finish` goes on\n"
+    told = "interrupted: forgetting 1 memory was begun; `lmem forget --finish` goes on\n"
     assert (done.returncode, done.stderr) == (130, told)
     again = subprocess.run(
         [LMEM, *command], capture_output=True, text=True, check=False, timeout=60

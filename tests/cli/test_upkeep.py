@@ -67,3 +67,18 @@ def test_the_log_marks_what_was_cleaned_up(lmem, store):
     done = lmem("list", "--at", "2")
     assert done.code == 3
     assert "it was cleaned up" in done.err
+
+
+def test_with_no_version_to_remove_optimize_asks_nothing(lmem, store):
+    done = lmem("optimize", "--clean-older-than", "300d", "--format", "json")
+    assert (done.code, done.json["versions_removed"]) == (0, 0)
+    refused = lmem("optimize", "--clean-older-than", "0s")
+    assert (refused.code, "not confirmed" in refused.err) == (2, True)
+    assert "would go (" in refused.err
+
+
+def test_stats_tell_of_indices_in_one_line(lmem, store):
+    shown = lmem("stats").out
+    assert "_idx=0" not in shown
+    (line,) = [line for line in shown.splitlines() if line.startswith("indices")]
+    assert line.split() == ["indices", "1"]

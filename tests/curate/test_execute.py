@@ -177,7 +177,7 @@ def test_a_process_that_dies_fails_the_clusters_and_not_the_pass(tmp_path, monke
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
-        (["one"], "the transform gave 1 answers for 2 clusters"),
+        (["one"], "the transform gave 1 answer for 2 clusters"),
         (["one", "two", "three"], "the transform gave 3 answers for 2 clusters"),
         (None, "the transform gave None for a batch"),
         ("ab", "the transform gave 'ab' for a batch"),

@@ -196,6 +196,22 @@ def test_a_version_with_a_damaged_manifest_is_named_and_no_file_is_called_an_orp
     assert [(e.version, e.operation) for e in store.log() if e.operation == "damaged"] == [
         (version, "damaged")
     ]
+    (told,) = [one for one in health.findings if one.code == "versions"]
+    assert (told.count, [one.version for one in health.versions]) == (
+        version,  # all but the damaged one
+        [n for n in range(1, version + 2) if n != version],
+    )
+    assert told.message.startswith(f"{version} versions can be read; ")
+
+
+def test_a_rewritten_version_is_told_of_by_its_own_number(store):
+    tagged = store.version
+    store.tag("kept")
+    store.add("a late one")
+    store.forget("m5")
+    health = store.doctor()
+    assert ("main", tagged) in [(one.branch, one.version) for one in health.versions]
+    assert "lmem-" not in str(health) + "".join(s for f in health.findings for s in f.sample)
 
 
 def test_a_damaged_index_is_built_anew(store, reopen):
@@ -320,7 +336,7 @@ def test_a_finding_says_what_and_what_to_do(store):
     assert store.doctor().findings[0] == HealthFinding(
         code="dangling_successor",
         severity=Severity.WARNING,
-        message="1 memories are hidden behind a successor that is not there: it was deleted",
+        message="1 memory is hidden behind a successor that is not there: it was deleted",
         count=1,
         sample=("m2",),
         fixable=False,

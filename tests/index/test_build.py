@@ -166,7 +166,7 @@ def test_missing_codes_are_refused(filled, model):
     store = filled(clustered(2_000))
     snapshot, before, folders = store._table.own(), store.version, index_folders(store)
     half = [(i[::2], p[::2], c[::2]) for i, p, c in coded(snapshot, model)]
-    with pytest.raises(StorageError, match="of 2000 rows it lacks 1000, has 0 twice"):
+    with pytest.raises(StorageError, match="of 2,000 rows it lacks 1,000, has 0 twice"):
         install(store._table, snapshot, [index_of(snapshot, model, half)], check=prove, notes={})
     assert (store.version, store.index(), index_folders(store)) == (before, None, folders)
 
@@ -187,7 +187,7 @@ def test_row_ids_of_before_a_compaction_are_refused(filled, model):
     stale = list(coded(pinned, model))
     store.optimize()
     fresh = store._table.own()
-    with pytest.raises(StorageError, match="of 1000 rows it lacks 1000"):
+    with pytest.raises(StorageError, match="of 1,000 rows it lacks 1,000"):
         install(store._table, fresh, [index_of(fresh, model, stale)], check=prove, notes={})
     with pytest.raises(ConflictError, match="build it again"):
         install(store._table, pinned, [index_of(pinned, model, stale)], check=prove, notes={})

@@ -351,8 +351,8 @@ def edge(relation, target):
     ("values", "message"),
     [
         ({"key": ["k", "k", "k", None]}, "3 memories share their key .*: a, b, c"),
-        ({"state": ["superseded"] * 4}, "4 memories are superseded and have no successor"),
-        ({"superseded_by": [None, "a", None, None]}, "1 memories are superseded .*: b"),
+        ({"state": ["superseded"] * 4}, "4 memories are superseded and without a successor"),
+        ({"superseded_by": [None, "a", None, None]}, "1 memory is superseded .*: b"),
         (
             {
                 "state": ["superseded", "superseded", "active", "active"],
@@ -362,7 +362,7 @@ def edge(relation, target):
         ),
         (
             {"state": ["superseded", *["active"] * 3], "superseded_by": ["a", *[None] * 3]},
-            "1 memories lead back to themselves .*: a",
+            "1 memory leads back to itself .*: a",
         ),
         (
             {"relationships": [edge("updates", "b"), edge("consolidates", "a"), [], []]},
@@ -397,7 +397,7 @@ def test_a_circle_by_way_of_the_stores_own_rows_is_refused(other, reopen, tmp_pa
     store.add("one", id="a", state="superseded", superseded_by="b")
     store.export_store(tmp_path / "archive")
     other.add("two", id="b", state="superseded", superseded_by="a")
-    with pytest.raises(RejectedError, match=r"1 memories lead back to themselves .*: a;"):
+    with pytest.raises(RejectedError, match=r"1 memory leads back to itself .*: a;"):
         other.import_store(tmp_path / "archive")
 
 

@@ -372,3 +372,25 @@ def test_a_damaged_content_of_an_interrupted_backup_is_copied_anew(full, target)
     next((target / "backups").iterdir()).unlink()
     assert full.backup(target).copied == 1
     assert BackupSet(target).verify() == []
+
+
+def test_reading_where_no_backups_are_makes_nothing(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    kept = BackupSet(nowhere)
+    for read in (kept.backups, kept.damaged, kept.verify, lambda: kept.restore(tmp_path / "new")):
+        with pytest.raises(NotFoundError, match="there are no backups"):
+            read()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_damaged_manifest_leaves_out_its_version_and_no_other(full, target, tmp_path, reopen):
+    versions = [entry.version for entry in full.log(upkeep=True)]
+    name = f"memories.lance/_versions/{2**64 - 1 - versions[1]}.manifest"
+    (tmp_path / "store" / name).write_bytes(b"torn")
+    made = reopen(tmp_path / "store", create=False).backup(target)
+    assert made.left_out == (name,)
+    uri = BackupSet(target).restore(tmp_path / "again").uri
+    again = reopen(uri, create=False)
+    assert [e.version for e in again.log(upkeep=True) if e.readable] == [
+        n for n in versions if n != versions[1]
+    ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lance_memory.files import to_disk
 from lance_memory.move.backup import target as backups
-from lance_memory.storage.disk.durable import to_disk
 
 
 def test_the_names_of_a_backups_files_are_on_the_disk_before_its_manifest(

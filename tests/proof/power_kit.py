@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lance_memory.storage.disk.durable import to_disk
+from lance_memory.files import to_disk
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ EMAILS = [
     "{email:tom@example.com}/{email:ann@example.com} share it",
     "Ask {email:support@example.co.uk}; they answer.",
     "the invoice went to {email:accounts.payable@big-company.example.com}\nand nowhere else",
-    "o'{email:brien@example.com} is Irish",
+    "{email:o'brien@example.com} is Irish",
     "login {email:a.very.long.mailbox.name.that.goes.on.and.on.and.on.for.longer@example.com}",
     "Contact:{email:hr@example.fr}",
     "*{email:star@example.com}*",

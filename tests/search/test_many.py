@@ -67,7 +67,7 @@ def test_a_batch_that_makes_no_sense_says_why(library):
         library.search_many("w1")
     with pytest.raises(InvalidInputError, match="needs texts or vectors"):
         library.search_many()
-    with pytest.raises(InvalidInputError, match="2 queries, but 1 vectors"):
+    with pytest.raises(InvalidInputError, match="2 queries, but 1 vector"):
         library.search_many(["a", "b"], vectors=np.ones((1, 16)))
     with pytest.raises(InvalidInputError, match="queries=5; it takes a list of texts"):
         library.search_many(5)
@@ -75,7 +75,7 @@ def test_a_batch_that_makes_no_sense_says_why(library):
         library.search_many(vectors=5)
     with pytest.raises(InvalidInputError, match="different lengths"):
         library.search_many(vectors=[[1.0], [1.0, 2.0]])
-    with pytest.raises(InvalidInputError, match="2 queries, but 1 vectors"):
+    with pytest.raises(InvalidInputError, match="2 queries, but 1 vector"):
         library.search_many((text for text in "ab"), vectors=np.ones((1, 16)))
     with pytest.raises(InvalidInputError, match="blank"):
         library.search_many(["a", " "])

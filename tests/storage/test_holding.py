@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lance_memory import NotFoundError
-from lance_memory.storage import history
+from lance_memory.storage import naming
 from lance_memory.storage.files.readable import manifest_name
 
 
@@ -48,10 +48,10 @@ def test_a_hold_on_a_version_that_was_cleaned_up_meanwhile_is_refused(overtaken)
     table = overtaken._table
     with (
         pytest.raises(NotFoundError, match="was cleaned up"),
-        history.holding(table, overtaken.version - 1),
+        naming.holding(table, overtaken.version - 1),
     ):
         raise AssertionError("it is not read")
-    assert history.holds(table) == {}
+    assert naming.holds(table) == {}
 
 
 def test_a_walk_over_the_memories_holds_their_version(grown, reopen):
@@ -59,4 +59,4 @@ def test_a_walk_over_the_memories_holds_their_version(grown, reopen):
     first = next(walk).content
     reopen(grown.uri, upkeep=None).optimize(clean_older_than=timedelta(0))
     assert [first, *(memory.content for memory in walk)] == [f"memory {n}" for n in range(4)]
-    assert history.holds(grown._table) == {}
+    assert naming.holds(grown._table) == {}

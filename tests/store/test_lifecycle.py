@@ -191,6 +191,20 @@ def test_only_what_is_retired_can_be_unretired(store):
         store.unretire(stored.id)
 
 
+def test_a_filter_with_a_scope_unretires_what_it_names(store):
+    store.add_many([{"content": f"{u} {t}", "user": u, "tags": [t]} for u in "ab" for t in "xy"])
+    store.retire(user="a")
+    store.retire(user="b")
+    result = store.unretire(user="a", tags="x", reason="it was right")
+    assert (result.operation, result.updated) == ("unretire", 1)
+    assert [m.content for m in store.list()] == ["a x"]
+    assert store.unretire(user="nobody").updated == 0
+    with pytest.raises(ScopeError):
+        store.unretire(tags="y")
+    with pytest.raises(InvalidInputError, match="not both"):
+        store.unretire(result.ids, user="a")
+
+
 def test_a_filter_with_a_scope_retires_what_it_names(store):
     store.add_many([{"content": f"{u} {t}", "user": u, "tags": [t]} for u in "ab" for t in "xy"])
     result = store.retire(user="a", tags="x")

@@ -29,7 +29,7 @@ from lance_memory import (
     UpkeepPlan,
     UpkeepStatus,
 )
-from lance_memory.storage import history
+from lance_memory.storage import history, naming
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.upkeep.state import State
 
@@ -337,7 +337,7 @@ def test_optimize_keeps_to_the_budget_of_its_handle(tmp_path, reopen):
 def test_a_version_that_is_read_is_held(eager, tmp_path):
     eager.add("the first")
     version = eager.version
-    with history.holding(eager._table, version):
+    with naming.holding(eager._table, version):
         for i in range(12):
             eager.add(f"m {i}")
         assert eager.at(version).count() == 1
@@ -353,7 +353,7 @@ def test_a_version_that_is_read_is_held(eager, tmp_path):
 @pytest.mark.disk
 def test_the_hold_of_a_killed_reader_ends_after_a_day(eager):
     eager.add("the first")
-    holding = history.holding(eager._table, eager.version)
+    holding = naming.holding(eager._table, eager.version)
     holding.__enter__()
     (tag,) = Path(eager.uri, "memories.lance", "_refs", "tags").iterdir()
     written = json.loads(tag.read_text())

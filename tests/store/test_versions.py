@@ -15,7 +15,7 @@ from lance_memory import (
     StoreFormatError,
     WriteResult,
 )
-from lance_memory.storage import history
+from lance_memory.storage import naming
 
 
 def contents(view):
@@ -703,7 +703,7 @@ def test_the_stores_own_tags_and_branches_are_hidden_and_cannot_be_taken(store):
     store.add("one")
     version = store.version
     store.add("two")
-    with history.holding(store._table, version):
+    with naming.holding(store._table, version):
         assert store.tags() == {}
         store._table.own().dataset.cleanup_old_versions(
             older_than=timedelta(0), error_if_tagged_old_versions=False
@@ -712,4 +712,4 @@ def test_the_stores_own_tags_and_branches_are_hidden_and_cannot_be_taken(store):
     for make in (store.tag, store.branch):
         with pytest.raises(InvalidInputError, match="the store's own"):
             make("lmem-hold-mine")
-    assert history.all_tags(store._table) == {}
+    assert naming.all_tags(store._table) == {}

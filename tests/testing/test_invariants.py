@@ -63,7 +63,7 @@ def test_a_broken_one_is_told_with_its_version_and_ids(worked, identifier, value
     written(worked, identifier, **values)
     expected = f"version {worked.version}: {told}"
     assert violations(worked) == [expected]
-    with pytest.raises(AssertionError, match="breaks 1 invariants") as caught:
+    with pytest.raises(AssertionError, match="breaks 1 invariant") as caught:
         check(worked)
     assert expected in str(caught.value)
     assert violations(worked, history=False) == ([] if "changed" in told else [expected])

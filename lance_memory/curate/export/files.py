@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from lance_memory.curate.export.manifest import ExportedFile
 from lance_memory.curate.export.options import ExportFileType
 from lance_memory.curate.export.target import Target
-from lance_memory.files import beside, make_private, new_file, saving, write_whole
+from lance_memory.files import CheckedFile, beside, make_private, saving, write_whole
 
 __all__ = ["Stage", "staged"]
 
@@ -25,51 +25,10 @@ _BATCH_BYTES = 8 << 20
 _BREAKS = re.compile("[\u0085\u2028\u2029]")  # none to JSON, but to many readers of lines
 
 
-class _Counted:
-    """A binary file that knows its size and checksum; of a rehearsal, that is all there is."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._file: BinaryIO | None = new_file(path) if path else None
-        self._sha256 = hashlib.sha256()
-        self.size = 0
-        self.closed = False
-
-    @property
-    def sha256(self) -> str:
-        """Of what was written so far, in hex."""
-        return self._sha256.hexdigest()
-
-    def write(self, data: Any) -> int:
-        """Writes a whole buffer; its length in bytes."""
-        self._sha256.update(data)
-        size = memoryview(data).nbytes
-        self.size += size
-        if self._file is not None:
-            self._file.write(data)
-        return size
-
-    def flush(self) -> None:
-        """What is on its way reaches the disk when the file is closed."""
-
-    def close(self) -> None:
-        """Puts everything on the disk."""
-        if self._file is not None and not self.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        self.closed = True
-
-    def abandon(self) -> None:
-        """Lets go of the file; what is still written goes nowhere."""
-        if self._file is not None:
-            self._file.close()
-        self._file = None
-
-
 class _Lines:
     """A JSON object on each line."""
 
-    def __init__(self, file: _Counted) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         self._file = file
 
     def add(self, example: Mapping[str, Any], line: bytes) -> None:  # noqa: ARG002 (columns need it)
@@ -82,7 +41,7 @@ class _Lines:
 class _Columns:
     """Parquet, a row group for each thousand examples or 8 MB."""
 
-    def __init__(self, file: _Counted, schema: pa.Schema) -> None:
+    def __init__(self, file: CheckedFile, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq  # most exports are lines
 
         self._file = file
@@ -115,7 +74,7 @@ class Stage:
         self._target = target
         self._directory = directory
         self._files = {
-            split: _Counted(directory / name if directory else None)
+            split: CheckedFile(directory / name if directory else None)
             for split, name in target.files.items()
         }
         self._sinks = {split: self._sink(file, schema) for split, file in self._files.items()}
@@ -165,7 +124,7 @@ class Stage:
             for new in (*self._target.files.values(), name):
                 (self._directory / new).replace(place / new)
 
-    def _sink(self, file: _Counted, schema: pa.Schema) -> _Lines | _Columns:
+    def _sink(self, file: CheckedFile, schema: pa.Schema) -> _Lines | _Columns:
         lines = self._target.file_type is ExportFileType.JSONL
         return _Lines(file) if lines else _Columns(file, schema)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lance_memory.record.memory import Scope
+from lance_memory.wording import counted
 
 __all__ = ["Contamination", "ExportCounts", "ExportManifest", "ExportedFile"]
 
@@ -106,6 +107,14 @@ class ExportManifest:
     content_hash: str
     contaminations: tuple[Contamination, ...]
     source_ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        files = ", ".join(f"{one.name} ({one.examples})" for one in self.files)
+        return (
+            f"{counted(self.counts.examples, 'example')} of "
+            f"{counted(self.counts.considered, 'memory', 'memories')} at version {self.version}: "
+            f"{files}"
+        )
 
     def to_json(self) -> str:
         """As the text of the manifest's file: sorted, a value a line."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from lance_memory.curate.transform.protocol import BatchTransform, Derived, Transform
 from lance_memory.errors import InvalidInputError, LanceMemoryError, MissingExtraError
 from lance_memory.record.memory import Memory
+from lance_memory.wording import counted
 
 __all__ = ["Outcome", "raised", "verdicts"]
 
@@ -54,8 +55,8 @@ def verdicts(transform: Transform, clusters: Sequence[Sequence[Memory]]) -> list
     if isinstance(answers, str) or not isinstance(answers, Sequence):
         return [_failed(f"the transform gave {_shown(answers)} for a batch")] * len(clusters)
     if len(answers) != len(clusters):
-        found = f"the transform gave {len(answers)} answers for {len(clusters)} clusters"
-        return [_failed(found)] * len(clusters)
+        given, wanted = counted(len(answers), "answer"), counted(len(clusters), "cluster")
+        return [_failed(f"the transform gave {given} for {wanted}")] * len(clusters)
     return [_judged(answer) for answer in answers]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from lance_memory.errors import LanceMemoryError, StorageError
 from lance_memory.govern.doctor import of_files, of_indices, of_rows, of_times, of_work
@@ -40,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     of_rows.references,
     of_rows.circles,
     of_rows.embeddings,
+    of_rows.waiting,
     of_rows.contents,
     of_rows.model,
     of_times.clocks,
@@ -48,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     of_work.forgetting,
     of_work.held,
     of_work.journals,
+    of_work.dead_jobs,
 )
 """Every check, in the order in which they are made."""
 
@@ -56,7 +59,14 @@ _FORGETTING = "unfinished_forget"
 _WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
-def examine(table: Table, *, moment: datetime, model: str | None, deep: bool) -> Health:
+def examine(
+    table: Table,
+    *,
+    moment: datetime,
+    model: str | None,
+    deep: bool,
+    dead_jobs: Callable[[], Sequence[str]],
+) -> Health:
     """Look a store over; nothing is written.
 
     Args:
@@ -64,10 +74,11 @@ def examine(table: Table, *, moment: datetime, model: str | None, deep: bool) ->
         moment: the present.
         model: the name of the handle's embedder; None where it has none that works.
         deep: read every file of every version, and ask the indices what a scan finds.
+        dead_jobs: gives the ids of the jobs of the write path that have died.
 
     A check that cannot be made, because a file is damaged, is a finding of its own.
     """
-    return _health(Patient(table, moment=moment, model=model, deep=deep))
+    return _health(Patient(table, moment=moment, model=model, deep=deep, dead_jobs=dead_jobs))
 
 
 def treat(
@@ -76,6 +87,7 @@ def treat(
     moment: datetime,
     model: str | None,
     deep: bool,
+    dead_jobs: Callable[[], Sequence[str]],
     finish: Callable[[], object],
 ) -> Health:
     """Fix what is safe to fix, and look again; see `TREATMENTS`.
@@ -85,13 +97,15 @@ def treat(
         moment: as for `examine`.
         model: as for `examine`.
         deep: as for `examine`.
+        dead_jobs: as for `examine`.
         finish: finishes a forgetting that was interrupted.
 
     Raises:
         ConflictError: writers were faster too often. What was done so far stays.
         StorageError: the disk is full, or not writable.
     """
-    patient = Patient(table, moment=moment, model=model, deep=deep)
+    look = partial(Patient, table, moment=moment, model=model, deep=deep, dead_jobs=dead_jobs)
+    patient = look()
     codes = {one.code for one in _health(patient).fixable}
     fixed = [treatment(patient) for meant, treatment in TREATMENTS if codes & {*meant}]
     if _FORGETTING in codes:
@@ -99,7 +113,7 @@ def treat(
         fixed.append(
             Treated(code=_FORGETTING, message="finished what was to be forgotten", count=1)
         )
-    return _health(Patient(table, moment=moment, model=model, deep=deep), tuple(fixed))
+    return _health(look(), tuple(fixed))
 
 
 def _health(patient: Patient, fixed: tuple[Treated, ...] = ()) -> Health:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lance_memory.wording import counted, worded
+
 __all__ = ["Health", "HealthFinding", "Severity", "Treated", "VersionBytes"]
 
 
@@ -38,6 +40,9 @@ class HealthFinding:
     sample: tuple[str, ...] = ()
     fixable: bool = False
     advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.severity} {self.code}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,18 @@ class Health:
     findings: tuple[HealthFinding, ...]
     fixed: tuple[Treated, ...] = ()
     versions: tuple[VersionBytes, ...] = ()
+
+    def __str__(self) -> str:
+        """What is wrong and what was done, a line for each."""
+        fixed = [f"fixed {one.code}: {one.message}" for one in self.fixed]
+        return "\n".join([self.summary, *fixed, *map(str, self.findings)])
+
+    @property
+    def summary(self) -> str:
+        """How it is, in one line."""
+        trouble = sum(one.severity is not Severity.NOTE for one in self.findings)
+        told = worded("{n} [thing is|things are] wrong", trouble) if trouble else "nothing is wrong"
+        return f"version {self.version}: {told} ({counted(len(self.checked), 'check')})"
 
     @property
     def sound(self) -> bool:

@@ -15,7 +15,9 @@ from lance_memory.storage.files.beside import side_tables
 from lance_memory.storage.files.inventory import Inventory, VersionOf, manifest_of
 from lance_memory.storage.files.lines import StoredFile
 from lance_memory.storage.files.readable import OTHER_CONTENTS, unreadable
-from lance_memory.storage.table import TABLE_NAME
+from lance_memory.storage.opening import TABLE_NAME
+from lance_memory.storage.rewritten import place_of
+from lance_memory.wording import counted
 
 __all__ = [
     "NOBODYS",
@@ -68,7 +70,7 @@ def moved(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "moved",
         Severity.ERROR,
-        "{n} branches look for files elsewhere that are in this store",
+        "{n} [branch looks|branches look] for files elsewhere that are in this store",
         [f"{name}: in {', '.join(places)}" for name, places in sorted(patient.moved.items())],
         fixable=True,
     )
@@ -83,7 +85,7 @@ def damaged(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "damaged_manifest",
         Severity.ERROR,
-        "{n} versions cannot be opened: their manifests are damaged",
+        "{n} [version|versions] cannot be opened: [its manifest is|their manifests are] damaged",
         sorted(stock.damaged.keys() - {f"{TABLE_NAME}/tree/{name}" for name in patient.moved}),
         advice="other versions can be read; restore the store from a backup to have these back",
     )
@@ -91,14 +93,14 @@ def damaged(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "missing_file",
         Severity.ERROR,
-        "{n} files that versions refer to are not there",
+        "{n} [file|files] that versions refer to [is|are] not there",
         _with_versions(stock, [path for path in stock.missing if path not in lost]),
         advice="restore the store from a backup; versions without these files can be read",
     )
     yield from finding(
         "missing_transaction",
         Severity.NOTE,
-        "{n} transaction files are not there; each version has a copy of its own",
+        "{n} transaction [file is|files are] not there; each version has a copy of its own",
         _with_versions(stock, lost),
         advice="nothing is lost by it; what has removed them may have removed other files",
     )
@@ -106,21 +108,21 @@ def damaged(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "damaged_file",
         Severity.ERROR,
-        "{n} files cannot be read, or are not what was written",
+        "{n} [file|files] cannot be read, or not as what was written",
         parted["file"],
         advice="restore the store from a backup; versions without these files can be read",
     )
     yield from finding(
         "damaged_index",
         Severity.ERROR,
-        "{n} files of indices cannot be read",
+        "{n} [file|files] of indices cannot be read",
         parted["index"],
         fixable=True,
     )
     yield from finding(
         "damaged_old_index",
         Severity.WARNING,
-        "{n} files of indices that only other versions have cannot be read",
+        "{n} [file|files] of indices that only other versions have cannot be read",
         parted["old index"],
         advice="they go with their versions: `lmem optimize`",
     )
@@ -176,14 +178,15 @@ def orphans(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "orphans",
         Severity.WARNING,
-        f"{{n}} files of {_bytes(old)} belong to no version, since {NOBODYS.days} days or more",
+        f"{{n}} [file|files] of {_bytes(old)} that no version refers to, for {NOBODYS.days} days "
+        "or more",
         [file.name for file in old],
         fixable=True,
     )
     yield from finding(
         "young_orphans",
         Severity.NOTE,
-        f"{{n}} files of {_bytes(young)} belong to no version; they may be a writer's at work",
+        f"{{n}} [file|files] of {_bytes(young)} that no version refers to, maybe a writer's work",
         [file.name for file in young],
         advice=f"when they are {NOBODYS.days} days old they are taken for nobody's",
     )
@@ -203,7 +206,8 @@ def sizes(patient: Patient) -> Iterator[HealthFinding]:
     yield HealthFinding(
         code="versions",
         severity=Severity.NOTE,
-        message=f"{len(told)} versions can be read; {len(files)} files of {_bytes(files)} in all",
+        message=f"{counted(len(told), 'version')} can be read; {counted(len(files), 'file')} of "
+        f"{_bytes(files)} in all",
         count=len(told),
         sample=tuple(
             f"{_named((v.branch, v.version))}: {v.own_bytes:,} of its own" for v in dearest
@@ -214,10 +218,11 @@ def sizes(patient: Patient) -> Iterator[HealthFinding]:
 def weigh(stock: Inventory) -> tuple[VersionBytes, ...]:
     """What each version takes."""
     found = []
-    for branch, version in sorted(stock.versions):
-        every, own = stock.bytes_of((branch, version))
+    for place in stock.versions:
+        branch, version = place_of(*place)  # one that was rewritten is told of by its own number
+        every, own = stock.bytes_of(place)
         found.append(VersionBytes(branch=branch, version=version, bytes=every, own_bytes=own))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: (one.branch, one.version)))
 
 
 def modes(patient: Patient) -> Iterator[HealthFinding]:
@@ -249,9 +254,9 @@ def _several(versions: Iterable[VersionOf]) -> str:
 
 
 def _named(version: VersionOf) -> str:
-    branch, number = version
+    branch, number = place_of(*version)
     return str(number) if branch == "main" else f"{branch}:{number}"
 
 
 def _bytes(files: Iterable[StoredFile]) -> str:
-    return f"{sum(file.size for file in files):,} bytes"
+    return counted(sum(file.size for file in files), "byte")

@@ -11,6 +11,7 @@ from lance_memory.index.health import inspect
 from lance_memory.record.filters import equals
 from lance_memory.storage import indices
 from lance_memory.storage.described import VECTOR_INDEX, described
+from lance_memory.wording import counted, worded
 
 __all__ = ["answers", "coverage", "fragmentation"]
 
@@ -42,8 +43,9 @@ def coverage(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "unindexed",
         Severity.WARNING if bad else Severity.NOTE,
-        f"{{n}} indices do not cover all of the {count} rows; the rest is scanned",
-        [f"{name}: {n} rows" for name, n in sorted(outside.items())],
+        f"{{n}} [index does|indices do] not cover all of {counted(count, 'row')}; "
+        "the rest is scanned",
+        [f"{name}: {counted(n, 'row')}" for name, n in sorted(outside.items())],
         fixable=bad,
     )
     info = inspect(snapshot)
@@ -63,7 +65,7 @@ def fragmentation(patient: Patient) -> Iterator[HealthFinding]:
     yield HealthFinding(
         code="fragments",
         severity=Severity.WARNING if bad else Severity.NOTE,
-        message=f"{count} rows lie in {fragments} fragments",
+        message=f"{worded('{n} [row lies|rows lie]', count)} in {counted(fragments, 'fragment')}",
         count=fragments,
         fixable=bad,
     )
@@ -87,11 +89,13 @@ def answers(patient: Patient) -> Iterator[HealthFinding]:
         for value, number in values.most_common(_ASKED):
             found = snapshot.count(equals(column, value))
             if found != number:
-                wrong.append(f"{name}: {value!r} has {number} rows, and {found} are found")
+                wrong.append(
+                    f"{name}: {value!r} has {counted(number, 'row')}, and it finds {found}"
+                )
     yield from finding(
         "wrong_index",
         Severity.ERROR,
-        "{n} questions to an index have another answer than a scan",
+        "{n} [question|questions] to an index with another answer than a scan",
         wrong,
         fixable=True,
     )

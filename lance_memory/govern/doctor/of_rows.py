@@ -13,8 +13,18 @@ from lance_memory.record import soundness
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.record.schema import read_format
 from lance_memory.storage.vector.rows import vectors
+from lance_memory.wording import counted, worded
 
-__all__ = ["circles", "contents", "doubles", "embeddings", "lifecycle", "model", "references"]
+__all__ = [
+    "circles",
+    "contents",
+    "doubles",
+    "embeddings",
+    "lifecycle",
+    "model",
+    "references",
+    "waiting",
+]
 
 _UNIT = 1e-3
 """By how much the length of a vector may differ from 1."""
@@ -26,21 +36,21 @@ def doubles(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "duplicate_ids",
         Severity.ERROR,
-        "{n} ids stand in more than one row",
+        "{n} [id stands|ids stand] in more than one row",
         soundness.doubled_ids(rows),
         advice="roll back to the version before: `lmem log`, `lmem rollback`",
     )
     yield from finding(
         "duplicate_keys",
         Severity.ERROR,
-        "{n} live memories share their key with another one of their scope",
+        "{n} live [memory shares its|memories share their] key with another one of their scope",
         soundness.keys_held_twice(rows, now),
         advice="retire all but one of each: `lmem retire ID`",
     )
     yield from finding(
         "duplicate_contents",
         Severity.NOTE,
-        "{n} live memories say the same as another one of their scope",
+        "{n} live [memory says|memories say] the same as another one of their scope",
         soundness.contents_held_twice(rows, now),
         advice="`lmem consolidate` makes one of them",
     )
@@ -52,14 +62,14 @@ def lifecycle(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "state",
         Severity.ERROR,
-        "{n} memories are superseded and have no successor, or have one and are not superseded",
+        "{n} [memory is|memories are] superseded and without a successor, or the other way round",
         soundness.unlike_their_state(rows),
         advice="roll back to the version before: `lmem log`, `lmem rollback`",
     )
     yield from finding(
         "unnamed_sources",
         Severity.WARNING,
-        "{n} memories have a successor that does not name them",
+        "{n} [memory has|memories have] a successor that does not name [it|them]",
         soundness.unacknowledged(rows, soundness.edges(rows)),
         advice="`lmem lineage` shows their successors, and not the way back",
     )
@@ -72,7 +82,7 @@ def references(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "dangling_successor",
         Severity.WARNING,
-        "{n} memories are hidden behind a successor that is not there: it was deleted",
+        "{n} [memory is|memories are] hidden behind a successor that is not there: it was deleted",
         sorted(edge.start for edge in gone),
         advice="delete them too, or undo the deletion: `lmem delete ID`, `lmem revert VERSION`",
     )
@@ -80,7 +90,7 @@ def references(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "dangling_relationship",
         Severity.NOTE,
-        "{n} relationships lead to memories that are not there, as deletion leaves them",
+        "{n} [relationship leads|relationships lead] to what is not there, as deletion leaves it",
         sorted(f"{edge.start} {edge.relation} {edge.target}" for edge in lost),
     )
 
@@ -97,7 +107,7 @@ def circles(patient: Patient) -> Iterator[HealthFinding]:
         yield from finding(
             "circle",
             Severity.ERROR,
-            f"{{n}} memories lead back to themselves by {name}",
+            f"{{n}} [memory leads back to itself|memories lead back to themselves] by {name}",
             ids,
             advice="roll back to the version before: `lmem log`, `lmem rollback`",
         )
@@ -110,8 +120,11 @@ def embeddings(patient: Patient) -> Iterator[HealthFinding]:
         yield HealthFinding(
             code="no_vector",
             severity=Severity.NOTE,
-            message=f"{without} memories have no vector: words alone find them",
+            message=worded(
+                "{n} [memory has|memories have] no vector: words alone find [it|them]", without
+            ),
             count=without,
+            advice="`lmem embed-missing` makes what is missing",
         )
     bad, long = 0, 0
     for _, block in vectors(patient.snapshot):
@@ -123,17 +136,47 @@ def embeddings(patient: Patient) -> Iterator[HealthFinding]:
         yield HealthFinding(
             code="bad_vector",
             severity=Severity.ERROR,
-            message=f"{bad} vectors are zero, infinite or not a number: no search finds them",
+            message=f"{counted(bad, 'vector')} that no search finds: of zeros, or infinite",
             count=bad,
-            advice="`lmem update ID --content ...` embeds a memory anew",
+            advice="`lmem update ID TEXT` embeds a memory anew",
         )
     if long:
         yield HealthFinding(
             code="vector_length",
             severity=Severity.NOTE,
-            message=f"{long} vectors are not of length 1; they are compared by cosine all the same",
+            message=f"{counted(long, 'vector')} not of length 1; compared by cosine all the same",
             count=long,
         )
+
+
+def waiting(patient: Patient) -> Iterator[HealthFinding]:
+    """Memories that nothing recalls until somebody decides about them, or they are said again."""
+    pending = "state = 'pending'"
+    asked = patient.snapshot.count(f"{pending} AND {_begins('clarify')}")
+    reviewed = patient.snapshot.count(f"{pending} AND {_begins('review')}")
+    others = patient.snapshot.count(pending) - asked - reviewed
+    for code, number, message, advice in (
+        ("pending", others, "{n} [memory is|memories are] pending", "`lmem pending list`"),
+        ("clarify", asked, "{n} [memory waits|memories wait] for an answer", "`lmem clarify list`"),
+        (
+            "review",
+            reviewed,
+            "{n} [memory waits|memories wait] for a review",
+            "`lmem clarify list`",
+        ),
+    ):
+        if number:
+            yield HealthFinding(
+                code=code,
+                severity=Severity.NOTE,
+                message=worded(message, number),
+                count=number,
+                advice=advice,
+            )
+
+
+def _begins(reason: str) -> str:
+    return f"starts_with(state_reason, '{reason}')"
 
 
 def model(patient: Patient) -> Iterator[HealthFinding]:
@@ -168,7 +211,7 @@ def contents(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "content_hash",
         Severity.ERROR,
-        "{n} memories hold a content that is not the one that was written",
+        "{n} [memory holds|memories hold] a content that is not the one that was written",
         wrong,
-        advice="restore the store from a backup, or write them anew: `lmem update ID --content`",
+        advice="restore the store from a backup, or write them anew: `lmem update ID TEXT`",
     )

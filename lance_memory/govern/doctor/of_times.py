@@ -28,7 +28,7 @@ def clocks(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "future_rows",
         Severity.WARNING,
-        "{n} memories were written later than now, as they say",
+        "{n} [memory was|memories were] written later than now, by [its|their] own word",
         late,
         advice="compare this machine's clock with that of the writers",
     )
@@ -41,14 +41,14 @@ def clocks(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "clock_backwards",
         Severity.WARNING,
-        "{n} versions say that they are older than the one before them",
+        "{n} [version says that it is|versions say that they are] older than the one before",
         back,
         advice="reads as of a moment take the later version for the later one",
     )
     yield from finding(
         "clock_skew",
         Severity.WARNING,
-        "{n} versions were made at another time than their writer's clock said",
+        "{n} [version was|versions were] made at another time than the writer's clock said",
         _skewed(patient, written),
         advice="compare the clocks; `clock=` of MemoryStore.open gives the writer's",
     )

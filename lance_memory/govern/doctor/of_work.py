@@ -11,12 +11,13 @@ from lance_memory.govern.doctor.health import HealthFinding, Severity
 from lance_memory.govern.doctor.patient import Patient, finding
 from lance_memory.govern.forget import marker as forget_marker
 from lance_memory.record.schema import SCHEMA_VERSION, read_format
-from lance_memory.storage import history
+from lance_memory.storage import naming
 from lance_memory.storage.files.beside import look_beside
 from lance_memory.storage.upkeep.state import read_state
 from lance_memory.storage.vector.staged import STAGED
+from lance_memory.wording import counted
 
-__all__ = ["forgetting", "held", "journals", "schema", "tended"]
+__all__ = ["dead_jobs", "forgetting", "held", "journals", "schema", "tended"]
 
 STALE = timedelta(days=1)
 """No pass over a store takes as long; upkeep drops older holds."""
@@ -34,7 +35,8 @@ def forgetting(patient: Patient) -> Iterator[HealthFinding]:
         yield HealthFinding(
             code="unfinished_forget",
             severity=Severity.ERROR,
-            message=f"a forgetting of {len(mark.ids)} memories, begun {mark.at:%Y-%m-%d %H:%M} by "
+            message=f"a forgetting of {counted(len(mark.ids), 'memory', 'memories')}, begun "
+            f"{mark.at:%Y-%m-%d %H:%M} by "
             f"{mark.actor or 'nobody named'}, is not finished",
             count=len(mark.ids),
             sample=mark.ids[:1],
@@ -49,7 +51,7 @@ def tended(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "upkeep_fails",
         Severity.WARNING,
-        "{n} steps of upkeep failed the last time, and are tried again with later writes",
+        "{n} [step|steps] of upkeep failed the last time; later writes try again",
         [str(failure) for failure in state.failures],
         advice="`lmem optimize` does them now, and says why if it cannot",
     )
@@ -57,20 +59,20 @@ def tended(patient: Patient) -> Iterator[HealthFinding]:
 
 def held(patient: Patient) -> Iterator[HealthFinding]:
     """Versions that a long read holds; a killed one holds its own until upkeep lets go."""
-    since = history.holds(patient.table)
+    since = naming.holds(patient.table)
     end = patient.moment - STALE
     stale = [name for name, at in since.items() if at < end]
     yield from finding(
         "stale_holds",
         Severity.WARNING,
-        "{n} versions are held by readers that were killed, a day ago or longer",
+        "{n} [version is|versions are] held by readers that were killed, a day ago or longer",
         stale,
         fixable=True,
     )
     yield from finding(
         "holds",
         Severity.NOTE,
-        "{n} versions are held by readers at work",
+        "{n} [version is|versions are] held by readers at work",
         [name for name in since if name not in stale],
     )
 
@@ -81,22 +83,40 @@ def journals(patient: Patient) -> Iterator[HealthFinding]:
     yield from finding(
         "broken_journal",
         Severity.ERROR,
-        "{n} tables beside the memories cannot be read",
+        "{n} [table|tables] beside the memories cannot be read",
         [f"{one.name}.lance: {one.broken}" for one in found if one.broken],
         advice="restore it from a backup; without `queries` and `audit` their records are lost",
     )
     yield from finding(
         "unfinished_reembed",
         Severity.WARNING,
-        "{n} models have vectors in waiting: a re-embedding was not finished",
-        [f"{one.name}: {one.rows} vectors" for one in found if one.name.startswith(STAGED)],
+        "{n} [model has|models have] vectors in waiting: a re-embedding was not finished",
+        [
+            f"{one.name}: {counted(one.rows, 'vector')}"
+            for one in found
+            if one.name.startswith(STAGED)
+        ],
         advice="`lmem reembed --model ...` goes on where it was",
     )
     yield from finding(
         "journals",
         Severity.NOTE,
-        "{n} tables lie beside the memories",
-        [f"{one.name}: {one.rows} rows, {one.versions} versions" for one in found],
+        "{n} [table lies|tables lie] beside the memories",
+        [
+            f"{one.name}: {counted(one.rows, 'row')}, {counted(one.versions, 'version')}"
+            for one in found
+        ],
+    )
+
+
+def dead_jobs(patient: Patient) -> Iterator[HealthFinding]:
+    """Jobs that were accepted, and that no worker tries any more: what they have is not stored."""
+    yield from finding(
+        "dead_jobs",
+        Severity.WARNING,
+        "{n} [job has|jobs have] died, and what [it was|they were] to store is not there",
+        patient.dead_jobs(),
+        advice="`lmem jobs show ID` says why; `lmem jobs retry ID`, or `lmem jobs purge`",
     )
 
 

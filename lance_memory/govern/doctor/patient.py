@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from lance_memory.record import soundness
 from lance_memory.storage import Snapshot, Table
 from lance_memory.storage.disk.moved import Moved, look_for_moved
 from lance_memory.storage.files.inventory import Inventory, VersionOf, take_stock
+from lance_memory.wording import worded
 
 __all__ = ["SHOWN", "Patient", "finding"]
 
@@ -27,15 +28,26 @@ class Patient:
         moment: the present.
         model: the name of the handle's embedder; None where it has none that works.
         deep: whether every file is read.
+        dead_jobs: gives the ids of the jobs of the write path that have died; their ledger stands
+            beside the table.
         spoiled: a file of the newest version's rows is damaged, as the deep look has found: reading
             it may end this process, so it is not read.
     """
 
-    def __init__(self, table: Table, *, moment: datetime, model: str | None, deep: bool) -> None:
+    def __init__(
+        self,
+        table: Table,
+        *,
+        moment: datetime,
+        model: str | None,
+        deep: bool,
+        dead_jobs: Callable[[], Sequence[str]],
+    ) -> None:
         self.table = table
         self.moment = moment
         self.model = model
         self.deep = deep
+        self.dead_jobs = dead_jobs
         self.spoiled = False
 
     @cached_property
@@ -73,14 +85,17 @@ def finding(  # the parts of a sentence that every check tells
     fixable: bool = False,
     advice: str = "",
 ) -> list[HealthFinding]:
-    """What is true of these ids or files, as one finding; none where there are none."""
+    """What is true of these ids or files, as one finding; none where there are none.
+
+    The message is worded as `worded` takes it.
+    """
     listed = list(ids)
     if not listed:
         return []
     found = HealthFinding(
         code=code,
         severity=severity,
-        message=message.format(n=len(listed)),
+        message=worded(message, len(listed)),
         count=len(listed),
         sample=tuple(listed[:SHOWN]),
         fixable=fixable,

@@ -15,6 +15,7 @@ from lance_memory.storage.disk import aside, moved, whole
 from lance_memory.storage.erase.indices import drop_vector_index, renew
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.vector.facts import has_vector_index
+from lance_memory.wording import counted, worded
 
 __all__ = ["TREATMENTS", "Treatment"]
 
@@ -23,7 +24,7 @@ Treatment = Callable[[Patient], Treated]
 
 def _set_aside(patient: Patient) -> Treated:
     gone = aside.set_aside(patient.table)
-    message = f"moved aside {len(gone)} torn manifests and refs: {', '.join(gone)}"
+    message = f"moved aside what is torn ({counted(len(gone), 'file')}): {', '.join(gone)}"
     left = whole.damage(patient.table)
     if left is not None and left.indices:
         rebuilt = _rebuild(patient).message
@@ -35,7 +36,10 @@ def _bring_home(patient: Patient) -> Treated:
     changed = moved.brought_home(patient.table)
     return Treated(
         code="moved",
-        message=f"{len(changed)} versions look for their files in this store now",
+        message=worded(
+            "{n} [version looks for its|versions look for their] files in this store now",
+            len(changed),
+        ),
         count=len(changed),
     )
 
@@ -60,8 +64,8 @@ def _optimize(patient: Patient) -> Treated:
     done = upkeep.optimize(table, clean_older_than=None, retain=None, ensure_index=ensure_index)
     return Treated(
         code="unindexed",
-        message=f"folded new rows into the indices; {done.fragments_before} fragments are "
-        f"{done.fragments_after}",
+        message="folded new rows into the indices; "
+        f"{counted(done.fragments_before, 'fragment')} before, {done.fragments_after} now",
         count=done.fragments_before,
     )
 
@@ -73,7 +77,9 @@ def _remove_orphans(patient: Patient) -> Treated:
         table.place.remove(file.name)
     freed = sum(file.size for file in files)
     return Treated(
-        code="orphans", message=f"removed {len(files)} files of {freed:,} bytes", count=len(files)
+        code="orphans",
+        message=f"removed {counted(len(files), 'file')} of {counted(freed, 'byte')}",
+        count=len(files),
     )
 
 

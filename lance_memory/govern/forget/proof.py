@@ -18,8 +18,9 @@ from lance_memory.storage.engine import MissingFileError, UnexplainedError
 from lance_memory.storage.erase.needles import Needles, is_distinctive, is_uuid
 from lance_memory.storage.erase.stains import rows_in
 from lance_memory.storage.files.lines import Line, lines_of, raw_tags, stored_files
-from lance_memory.storage.table import TABLE_NAME
+from lance_memory.storage.opening import TABLE_NAME
 from lance_memory.storage.vector.staged import staged_tables
+from lance_memory.wording import some, worded
 
 __all__ = ["Evidence", "HeldBesideError", "prove"]
 
@@ -64,15 +65,15 @@ def prove(work: Round, evidence: Evidence) -> ForgetProof:
     search.versions()
     proof = search.proof()
     if proof.found:
+        told = worded("{n} [place still holds|places still hold]", len(proof.found))
         raise StorageError(
-            f"{len(proof.found)} places still hold what was to be forgotten "
-            f"({', '.join(proof.found[:3])}); nothing else is left: run `lmem forget --finish`"
+            f"{told} what was to be forgotten ({some(proof.found, 3)}); nothing else is "
+            "left: run `lmem forget --finish`"
         )
     if search.beside:
         error = HeldBesideError(
-            "the store has nothing of what was to be forgotten any more, but "
-            f"{len(search.beside)} files in its directory that are not its own have: remove "
-            f"{', '.join(search.beside[:3])}{', ...' if len(search.beside) > 3 else ''}, then run "
+            "the store has nothing of what was to be forgotten any more, but files in its "
+            f"directory that are not its own have: remove {some(search.beside, 3)}, then run "
             "`lmem forget --finish`"
         )
         error.files = tuple(search.beside)

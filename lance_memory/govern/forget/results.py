@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lance_memory.record.memory import Scope
+from lance_memory.wording import counted, ranges, some
 
 __all__ = ["ForgetPlan", "ForgetProof", "ForgetResult", "Unfinished"]
 
@@ -49,6 +50,29 @@ class ForgetPlan:
     staged: tuple[str, ...]
     plans: tuple[str, ...]
 
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """`versions` for people: branch → ranges of numbers, such as "3-17, 20"."""
+        return {line: ranges(numbers) for line, numbers in self.versions.items()}
+
+    def __str__(self) -> str:
+        """What goes, a line for each thing that does."""
+        made = "go too" if self.with_successors else "stay"
+        lost = {f"versions of {b} not readable any more": v for b, v in self.unreadable.items()}
+        told = {
+            counted(len(self.ids), "memory", "memories"): some(self.ids),
+            f"made of them, which {made}": some(self.successors),
+            **lost,
+            "tags rewritten": some(tuple(self.tags)),
+            "branches rewritten": some(self.branches),
+            "recorded queries removed": str(self.queries or "none"),
+            "vectors of an interrupted reembed removed": some(self.staged),
+            "saved plans removed": some(self.plans),
+            "refused: stores made by checkout share files": some(self.clones),
+            "files of other stores, which stay": some(self.elsewhere),
+        }
+        return "\n".join(f"{name}: {text}" for name, text in told.items() if text != "none")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetProof:
@@ -85,6 +109,21 @@ class ForgetProof:
     unreadable: tuple[str, ...]
     mentioned: tuple[str, ...]
     found: tuple[str, ...]
+
+    def __str__(self) -> str:
+        read = self.data_files + self.index_files
+        where = (
+            f"looked for in {counted(self.versions, 'version')}, {counted(read, 'file')} read and "
+            f"{self.raw_files} scanned"
+        )
+        told = {
+            "damaged files went too": self.unreadable,
+            "mentioned still by": self.mentioned,
+            "not looked for in bytes": self.unscanned,
+        }
+        notes = [f"; {name}: {some(values)}" for name, values in told.items() if values]
+        left = f"still in {some(self.found)}" if self.found else "nothing is left"
+        return f"{where}: {left}{''.join(notes)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +163,7 @@ class ForgetResult:
     queries: int
     plans: tuple[str, ...]
     proof: ForgetProof
+
+    def __str__(self) -> str:
+        gone = counted(len(self.plan.ids), "memory", "memories")
+        return f"version {self.version}: forgot {gone}; {self.proof}"

@@ -13,7 +13,7 @@ from lance_memory.govern.forget.marker import Marker
 from lance_memory.govern.forget.survey import Survey, survey
 from lance_memory.index.build import IndexKind, build_index
 from lance_memory.record.memory import Scope
-from lance_memory.storage import Audit, history
+from lance_memory.storage import Audit, history, naming
 from lance_memory.storage.engine import MissingFileError
 from lance_memory.storage.erase.indices import drop_vector_index, renew
 from lance_memory.storage.erase.lines import drop_tag, erase, move_tag, rewritten
@@ -50,7 +50,7 @@ class Round:
         """Do what the survey says is to be done; a killed round is begun again from the start."""
         found = self.look()
         for name, (line, version) in found.tags.items():
-            if name.startswith(history.HOLD):
+            if name.startswith(naming.HOLD):
                 drop_tag(self.table, name)  # who reads it learns that it was cleaned up
             elif place_of(line, version) == (line, version):
                 rewritten(found.lines[line].table, version)

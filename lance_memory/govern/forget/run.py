@@ -23,7 +23,7 @@ from lance_memory.record.filters import Filter
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING
-from lance_memory.storage import history
+from lance_memory.storage import naming
 from lance_memory.storage.erase.needles import SHORTEST_TEXT, Needles
 from lance_memory.storage.erase.stains import Stains
 from lance_memory.storage.files.lines import raw_tags
@@ -31,6 +31,7 @@ from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.table import Table
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.vector.staged import discard_staged, nobody_stages, staged_tables
+from lance_memory.wording import worded
 
 __all__ = ["Asked", "Queries", "finish", "forget", "plan", "unfinished"]
 
@@ -233,7 +234,7 @@ def _found(
     scopes = census.scopes(ids)
     emptied = tuple(s for s in scopes if census.count(s) == scopes[s])
     named = sorted(ids)
-    own = {n: at for n, at in todo.tags.items() if not n.startswith(history.RESERVED)}
+    own = {n: at for n, at in todo.tags.items() if not n.startswith(naming.RESERVED)}
     tagged = {(line, v) for line, v in raw_tags(main).values()}
     return _Found(
         plan=ForgetPlan(
@@ -313,10 +314,14 @@ def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) 
 
 def _refuse_clones(found: ForgetPlan) -> None:
     if found.clones:
+        told = worded(
+            "{n} [store made by checkout shares|stores made by checkout share] files that hold "
+            "these memories",
+            len(found.clones),
+        )
         raise ConflictError(
-            f"{len(found.clones)} stores made by checkout share files that hold these memories "
-            f"(tags {', '.join(found.clones[:3])}); nothing was written: forget them there too, "
-            "or remove those stores, then remove the tags with `lmem untag`: a store that is "
+            f"{told} (tags {', '.join(found.clones[:3])}); nothing was written: forget them there "
+            "too, or remove those stores, then remove the tags with `lmem untag`: a store that is "
             "still there loses the files it shares"
         )
 

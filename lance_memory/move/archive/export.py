@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lance_memory.files import beside, saving
+from lance_memory.files import CheckedFile, beside, saving
 from lance_memory.move.archive.files import (
     MANIFEST,
     ArchivedFile,
@@ -20,11 +20,10 @@ from lance_memory.move.archive.files import (
     packed,
     refuse_present,
 )
-from lance_memory.move.private import Checked
 from lance_memory.record.filters import Filter
 from lance_memory.record.schema import read_format
 from lance_memory.storage import Snapshot, Table
-from lance_memory.storage.history import holding
+from lance_memory.storage.naming import holding
 
 __all__ = [
     "BATCH_ROWS",
@@ -100,7 +99,7 @@ def export_archive(
         directory = folder / "archive"
         directory.mkdir(mode=0o700)
         manifest = source.manifest(*_written(source, directory))
-        said = Checked(directory / MANIFEST)
+        said = CheckedFile(directory / MANIFEST)
         said.write(manifest.to_json().encode())
         said.close()
         packed(directory, path, ending)
@@ -115,7 +114,7 @@ def _written(source: ArchiveSource, directory: Path) -> tuple[list[ArchivedFile]
     files: list[ArchivedFile] = []
     states: Counter[str] = Counter()
     for number, batches in enumerate(_in_files(source)):
-        file = Checked(directory / f"memories-{number:05d}.parquet")
+        file = CheckedFile(directory / f"memories-{number:05d}.parquet")
         rows = 0
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for batch in batches:

@@ -23,6 +23,7 @@ from lance_memory.move.private import (
 )
 from lance_memory.move.signed import checksum, signed, told_in
 from lance_memory.record.schema import SCHEMA_VERSION, StoreFormat
+from lance_memory.wording import counted
 
 __all__ = [
     "MANIFEST",
@@ -87,6 +88,14 @@ class ArchiveManifest:
     schema_version: int
     store_id: str
     files: tuple[ArchivedFile, ...]
+
+    def __str__(self) -> str:
+        states = ", ".join(f"{n:,} {state}" for state, n in self.states.items())
+        told = counted(self.memories, "memory", "memories")
+        return (
+            f"{told}{f' ({states})' if states else ''} of version {self.version} in "
+            f"{counted(len(self.files), 'file')}, with vectors of {self.embedding_model!r}"
+        )
 
     @property
     def format(self) -> StoreFormat:

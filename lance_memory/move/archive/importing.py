@@ -60,6 +60,17 @@ class ImportResult:
     manifest: ArchiveManifest
     upkeep: str = ""
 
+    def __str__(self) -> str:
+        told = {
+            "already there": self.already_there,
+            "outside the scope": self.outside,
+            "embedded anew": self.embedded,
+            "in conflict": len(self.conflicts),
+        }
+        more = "".join(f", {n:,} {name}" for name, n in told.items() if n)
+        trial = "dry run: " if self.dry_run else ""
+        return f"{trial}version {self.version}: {self.stored:,} stored{more}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:

@@ -21,6 +21,7 @@ from lance_memory.record.memory import SCOPE_LEVELS, State
 from lance_memory.record.rows import FINGERPRINT, patched
 from lance_memory.record.sameness import IDENTITY, Register
 from lance_memory.storage import Snapshot
+from lance_memory.wording import worded
 
 __all__ = ["ImportConflict", "Merge", "OnConflict", "merge", "renamed"]
 
@@ -88,8 +89,12 @@ class Merge:
         if self.clashes:
             reasons = {c.id: c.reason for c in self.conflicts}
             told = "; ".join(f"{i}: {reasons[i]}" for i in self.clashes[:3])
+            clash = worded(
+                "{n} [memory of the archive clashes|memories of the archive clash]",
+                len(self.clashes),
+            )
             raise ConflictError(
-                f"{len(self.clashes)} memories of the archive clash with others here ({told}); "
+                f"{clash} with others here ({told}); "
                 'nothing was written: import with on_conflict="skip", which keeps what is here, '
                 'or "fresh", which stores them beside it',
                 ids=self.clashes,

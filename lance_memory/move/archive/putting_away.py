@@ -19,14 +19,14 @@ from lance_memory.errors import (
     LanceMemoryError,
     StorageError,
 )
-from lance_memory.files import beside, saving
+from lance_memory.files import CheckedFile, beside, saving
 from lance_memory.move.archive.export import ArchiveSource, export_archive, stored_batches
 from lance_memory.move.archive.files import Archive, archive_place
-from lance_memory.move.private import Checked, settle
+from lance_memory.move.private import settle
 from lance_memory.record.identity import content_hashes
 from lance_memory.record.rows import FINGERPRINT, Fingerprint
 from lance_memory.record.times import parse_instant
-from lance_memory.storage.history import holding
+from lance_memory.storage.naming import holding
 
 __all__ = ["ArchiveResult", "place_to_put_away", "put_away", "retiring"]
 
@@ -78,7 +78,7 @@ def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
     else:
         held = holding(source.table, source.snapshot.version)
         with saving(f"write {path}"), beside(path) as folder, held:
-            file = Checked(folder / "whole")
+            file = CheckedFile(folder / "whole")
             write(source, file)
             file.close()
             settle(folder / "whole", path)
@@ -125,14 +125,14 @@ def _chosen(source: ArchiveSource) -> dict[str, Fingerprint]:
     return {row["id"]: _fingerprint(row) for row in rows.to_pylist()}
 
 
-def _lines(source: ArchiveSource, file: Checked) -> None:
+def _lines(source: ArchiveSource, file: CheckedFile) -> None:
     for batch in stored_batches(source):
         for row in batch.to_pylist():
             row["metadata"] = json.loads(row["metadata"] or "{}")
             file.write((json.dumps(row, ensure_ascii=False, default=_iso) + "\n").encode())
 
 
-def _columns(source: ArchiveSource, file: Checked) -> None:
+def _columns(source: ArchiveSource, file: CheckedFile) -> None:
     import pyarrow.parquet as pq  # most processes never need it
 
     batches = stored_batches(source)

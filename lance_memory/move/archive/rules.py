@@ -11,6 +11,7 @@ from lance_memory.errors import RejectedError
 from lance_memory.record import soundness
 from lance_memory.record.soundness import FOLLOWED, Edge
 from lance_memory.storage import Snapshot
+from lance_memory.wording import some, worded
 
 __all__ = ["refuse_unsound"]
 
@@ -34,24 +35,22 @@ def refuse_unsound(rows: pa.Table, snapshot: Snapshot, *, where: str, moment: da
     """
     for told, ids in (
         (
-            "share their key with another live one of their scope",
+            "{n} [memory shares its|memories share their] key with another live one",
             soundness.keys_held_twice(rows, moment),
         ),
         (
-            "are superseded and have no successor, or have one and are not superseded",
+            "{n} [memory is|memories are] superseded and without a successor, or the other way round",
             soundness.unlike_their_state(rows),
         ),
         (
-            "lead back to themselves by superseded_by, consolidates or updates",
+            "{n} [memory leads back to itself|memories lead back to themselves]",
             _in_circles(rows, snapshot),
         ),
     ):
         if ids:
-            more = ", ..." if len(ids) > _SHOWN else ""
             raise RejectedError(
-                f"{where}: {len(ids)} memories {told}: {', '.join(ids[:_SHOWN])}{more}; nothing "
-                "was written: mend the store that it was made from (`lmem doctor`), and export it "
-                "again"
+                f"{where}: {worded(told, len(ids))}: {some(ids, _SHOWN)}; nothing was written: "
+                "mend the store that it was made from (`lmem doctor`), and export it again"
             )
 
 

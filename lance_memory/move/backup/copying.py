@@ -26,9 +26,9 @@ from lance_memory.storage.disk.manifest import bases_of
 from lance_memory.storage.files.beside import files_of_side_table, loose_files, side_tables
 from lance_memory.storage.files.inventory import VersionOf, manifest_of, take_stock
 from lance_memory.storage.files.lines import lines_of, located
-from lance_memory.storage.history import HOLD, all_branches, holding
+from lance_memory.storage.naming import HOLD, all_branches, holding
+from lance_memory.storage.opening import TABLE_NAME
 from lance_memory.storage.place import Place
-from lance_memory.storage.table import TABLE_NAME
 
 __all__ = ["Copying"]
 

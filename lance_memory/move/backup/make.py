@@ -16,6 +16,7 @@ from lance_memory.move.private import local_place, refuse_inside_a_store
 from lance_memory.record.arguments import instance
 from lance_memory.storage import Table
 from lance_memory.storage.upkeep.retain import Retain, to_clean
+from lance_memory.wording import counted, some
 
 __all__ = ["BackupResult", "back_up", "surplus", "verified"]
 
@@ -47,6 +48,19 @@ class BackupResult:
     removed_bytes: int
     left_out: tuple[str, ...]
     damaged: tuple[DamagedFile, ...]
+
+    def __str__(self) -> str:
+        made = self.backup
+        told = {
+            "removed": self.removed,
+            "left out": self.left_out,
+            "damaged": [one.file for one in self.damaged],
+        }
+        notes = [f"; {name}: {some(values)}" for name, values in told.items() if values]
+        return (
+            f"backup {made.name} of version {made.version} at {self.target}: "
+            f"{counted(made.files, 'file')}, {self.copied} copied{''.join(notes)}"
+        )
 
 
 def back_up(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,13 +18,14 @@ from lance_memory.record.arguments import instance
 from lance_memory.record.times import utc
 from lance_memory.storage import Retain, Table
 from lance_memory.storage.disk.manifest import rebased
-from lance_memory.storage.files.inventory import manifest_of
-from lance_memory.storage.history import all_branches, all_tags, versions
-from lance_memory.storage.table import TABLE_NAME
+from lance_memory.storage.disk.moved import fit
+from lance_memory.storage.disk.named import named
+from lance_memory.storage.history import versions
+from lance_memory.storage.naming import all_branches, all_tags
+from lance_memory.storage.opening import TABLE_NAME
+from lance_memory.wording import counted
 
 __all__ = ["BackupSet", "RestoreResult"]
-
-_REFS = f"{TABLE_NAME}/_refs/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,20 +168,8 @@ def _rebase(made: BackupFiles, root: Path, *, place: Path, target: Target | None
             after = rebased(before, moved)
             if after != before:
                 _replace(root / name, after)
-    for name in made.files:
-        if name.startswith(_REFS):
-            _resize(root, root / name)
-
-
-def _resize(root: Path, ref: Path) -> None:
-    """A tag or a branch knows how long the manifest is that it points to."""
-    told = json.loads(ref.read_bytes())
-    tag = ref.parent.name == "tags"
-    line = told["branch" if tag else "parentBranch"] or "main"
-    manifest = root / manifest_of(line, told["version" if tag else "parentVersion"])
-    if manifest.is_file() and told.get("manifestSize") is not None:
-        told["manifestSize"] = manifest.stat().st_size
-        _replace(ref, json.dumps(told, indent=2).encode())
+    for ref in named(root / TABLE_NAME):
+        fit(ref, root / TABLE_NAME)
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -214,6 +202,7 @@ def _look_through(made: BackupFiles, root: Path) -> None:
         ) from error
     if (memories, newest) != (made.backup.memories, made.backup.version):
         raise StorageError(
-            f"the backup {made.backup.name} gives {memories} memories at version {newest}, not "
-            f"{made.backup.memories} at {made.backup.version}; nothing was restored"
+            f"the backup {made.backup.name} gives {counted(memories, 'memory', 'memories')} at "
+            f"version {newest}, not {made.backup.memories} at {made.backup.version}; nothing "
+            "was restored"
         )

@@ -22,11 +22,10 @@ from lance_memory.errors import (
     StorageError,
     StoreFormatError,
 )
-from lance_memory.files import make_private, saving, write_whole
+from lance_memory.files import BACKUPS, CONTENTS, make_private, saving, to_disk, write_whole
 from lance_memory.move.backup.manifest import NAME, BackupFiles, DamagedFile, Manifests, Stored
 from lance_memory.move.private import copied, digest
 from lance_memory.record.times import utc
-from lance_memory.storage.disk.durable import to_disk
 from lance_memory.storage.lock import held
 
 __all__ = ["Target"]
@@ -37,8 +36,8 @@ class Target:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._files = path / "files"
-        self._backups = path / "backups"
+        self._files = path / CONTENTS
+        self._backups = path / BACKUPS
 
     def make(self) -> None:
         """Make the directories.
@@ -59,15 +58,20 @@ class Target:
 
     @contextmanager
     def alone(self, *, reading: bool = False) -> Iterator[None]:
-        """Nobody else backs up, restores or rotates meanwhile.
+        """Nobody else backs up, restores or rotates meanwhile. Reading makes nothing.
 
         Raises:
             ConflictError: somebody does.
+            NotFoundError: no backups are kept there, to be read.
         """
+        lock = self.path / "lock"
         with ExitStack() as stack:
-            with suppress(*([StorageError] if reading else [])):  # a medium that is only read
-                stack.enter_context(held(self.path / "lock", wait=0.0))
-                (self.path / "lock").chmod(0o600)
+            if not reading:
+                stack.enter_context(held(lock, wait=0.0))
+                lock.chmod(0o600)
+            elif self.names() and lock.is_file():  # else a copy, where nobody has backed up yet
+                with suppress(StorageError):  # a medium that is only read
+                    stack.enter_context(held(lock, wait=0.0))
             yield
 
     # -- manifests ------------------------------------------------------------------------
@@ -163,9 +167,9 @@ class Target:
         names = self.names()
         fitting = [start] if start in names else [n for n in names if n.startswith(start)]
         if len(fitting) != 1:
-            found = "several backups" if fitting else "no backup"
+            found = "several backups have names" if fitting else "no backup has a name"
             raise NotFoundError(
-                f"the name of {found} at {self.path} begins with {start!r}; {self._told()}"
+                f"{found} that begin{'' if fitting else 's'} with {start!r}; {self._told()}"
             )
         return fitting[0]
 

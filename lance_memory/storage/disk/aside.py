@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lance_memory.storage.disk.durable import OnDisk, to_disk
+from lance_memory.files import to_disk
+from lance_memory.storage.disk.durable import OnDisk
 from lance_memory.storage.disk.named import named, torn_refs
 from lance_memory.storage.disk.whole import NoneOpensError, Versions
 from lance_memory.storage.engine import lance, translated

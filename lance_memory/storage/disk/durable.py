@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lance_memory.errors import StorageError
+from lance_memory.files import to_disk
 from lance_memory.storage.disk.referred import referred
 from lance_memory.storage.engine import MissingFileError, lance
 from lance_memory.storage.files.readable import manifest_name
@@ -24,7 +25,7 @@ from lance_memory.storage.files.readable import manifest_name
 if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["Durability", "OnDisk", "Settling", "Sync", "Ticket", "to_disk"]
+__all__ = ["Durability", "OnDisk", "Settling", "Sync", "Ticket"]
 
 Sync = Callable[[Path], None]
 """Puts one file's content, or one directory's names, on the disk."""
@@ -48,31 +49,6 @@ class Durability(StrEnum):
 
     PROCESS = "process"
     POWER = "power"
-
-
-def to_disk(path: Path) -> None:
-    """Put a file's content, or a directory's names, on the disk, and wait until they are there.
-
-    Raises:
-        OSError: it is not there, or the disk failed: what is on it then is unknown.
-    """
-    if os.name == "nt" and path.is_dir():  # Windows opens none, and keeps names in its own journal
-        return
-    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        _flush(handle)
-    finally:
-        os.close(handle)
-
-
-def _flush(handle: int) -> None:
-    """On macOS, fsync ends in the memory of the disk; another call ends on it."""
-    try:
-        from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore]
-    except ImportError:
-        os.fsync(handle)
-    else:
-        fcntl(handle, F_FULLFSYNC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

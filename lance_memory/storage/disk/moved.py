@@ -20,6 +20,7 @@ from lance_memory.storage.disk.named import Named, named
 from lance_memory.storage.disk.referred import place_here
 from lance_memory.storage.engine import translated
 from lance_memory.storage.files.readable import manifest_name
+from lance_memory.storage.files.tracked import tracked
 from lance_memory.storage.lock import UPKEEP
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def _elsewhere(table: Table, branch: str | None) -> dict[str, str]:
     with suppress(LanceMemoryError), translated("list the files of a branch"):  # torn: told of so
         # Not by `on_branch`, which refuses a branch that looks elsewhere.
         line = table.own().dataset.checkout_version((branch, None))
-        for row in line.tracked_files().read_all().to_pylist():
-            files[row["base_uri"]].add(row["path"])
+        for file in tracked(line):
+            files[file.base].add(file.path)
     places = {}
     for base, names in files.items():
         here = place_here(base, table.root)

@@ -28,6 +28,7 @@ from lance_memory.storage.disk.named import torn_refs
 from lance_memory.storage.disk.referred import files_of_rows, place_here, segments
 from lance_memory.storage.engine import lance, translated
 from lance_memory.storage.files.readable import manifest_name
+from lance_memory.wording import counted
 
 if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
@@ -82,8 +83,7 @@ class Damage:
             read = f"the rows of version {self.version} are whole, but indices of it are torn"
         else:
             read = f"version {self.version} is whole, but a tag or branch is torn"
-        count = f"{len(every)} file{'' if len(every) == 1 else 's'}"
-        return f"{read}: {names} ({count}; a power cut leaves such)"
+        return f"{read}: {names} ({counted(len(every), 'file')}; a power cut leaves such)"
 
 
 def check(snapshot: Snapshot, home: str | None = None) -> list[str]:

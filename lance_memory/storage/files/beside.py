@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from lance_memory.errors import LanceMemoryError, NotFoundError
 from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.files.tracked import tracked
+from lance_memory.storage.opening import TABLE_NAME
 from lance_memory.storage.place import Place
-from lance_memory.storage.table import TABLE_NAME, Table
+from lance_memory.storage.table import Table
 
 __all__ = ["SideTable", "files_of_side_table", "look_beside", "loose_files", "side_tables"]
 
@@ -60,9 +62,9 @@ def files_of_side_table(table: Table, name: str) -> frozenset[str]:
     """
     with translated(f"list the files of {table.uri}/{name}", absent=NotFoundError):
         dataset = lance.dataset(f"{table.uri}/{name}", storage_options=table.storage_options)
-        rows = dataset.tracked_files().read_all().to_pylist()
+        found = tracked(dataset)
     newest = int(dataset.version)
-    return frozenset(f"{name}/{row['path']}" for row in rows if row["version"] == newest)
+    return frozenset(f"{name}/{file.path}" for file in found if file.version == newest)
 
 
 def _read(table: Table, directory: str) -> SideTable:

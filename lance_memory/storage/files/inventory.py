@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lance_memory.errors import LanceMemoryError
-from lance_memory.storage import history
-from lance_memory.storage.engine import translated
-from lance_memory.storage.files.lines import StoredFile, located, stored_files
+from lance_memory.storage import history, naming
+from lance_memory.storage.files.lines import StoredFile, Version, listed, opened, stored_files
 from lance_memory.storage.files.readable import manifest_name
-from lance_memory.storage.table import TABLE_NAME
+from lance_memory.storage.opening import TABLE_NAME
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -34,7 +34,7 @@ class Inventory:
         versions: what each version refers to, files of this store alone: a checkout's are partly
             another's.
         damaged: manifests that cannot be read, with what the engine says. While there is one,
-            nobody knows what its version refers to.
+            nobody knows what its version refers to, and transactions are not among `versions`.
     """
 
     present: Mapping[str, StoredFile]
@@ -80,12 +80,13 @@ def take_stock(table: Table) -> Inventory:
     present = {file.name: file for file in stored_files(table)}
     versions: dict[VersionOf, frozenset[str]] = {}
     damaged: dict[str, str] = {}
-    for branch in ["main", *(one.name for one in history.all_branches(table))]:
+    for branch in ["main", *(one.name for one in naming.all_branches(table))]:
         try:
             line = table.on_branch(branch)
-            versions.update(_tracked(line))
+            versions.update(_of_this_store(line, listed(line)))
         except LanceMemoryError as error:
             damaged.update(_damaged(table, branch, error))
+            versions.update(_as_far_as_can_be_read(table, branch))
     return Inventory(present=present, versions=versions, damaged=damaged)
 
 
@@ -95,19 +96,24 @@ def manifest_of(branch: str, version: int) -> str:
     return f"{TABLE_NAME}/{tree}{manifest_name(version)}"
 
 
-def _tracked(line: Table) -> dict[VersionOf, frozenset[str]]:
+def _of_this_store(line: Table, found: Mapping[int, Version]) -> dict[VersionOf, frozenset[str]]:
     """Of each version of a branch the files that are this store's."""
-    with translated(f"list what the versions of {line.branch} refer to"):
-        rows = line.own().dataset.tracked_files().read_all()
-    found: dict[VersionOf, set[str]] = {}
     home = f"{line.uri.rstrip('/')}/"
-    columns = (rows[name].to_pylist() for name in ("version", "base_uri", "path"))
-    for version, base, path in zip(*columns, strict=True):
-        files = found.setdefault((line.branch, int(version)), set())
-        place = located(line, base, path)
-        if place.startswith(home):
-            files.add(place.removeprefix(home))
-    return {version: frozenset(files) for version, files in found.items()}
+    return {
+        (line.branch, number): frozenset(
+            file.removeprefix(home) for file in version.files if file.startswith(home)
+        )
+        for number, version in found.items()
+    }
+
+
+def _as_far_as_can_be_read(table: Table, branch: str) -> dict[VersionOf, frozenset[str]]:
+    """The versions beside the damaged ones; they are whole all the same."""
+    with suppress(LanceMemoryError):
+        line = table.on_branch(branch)
+        if not line.is_remote:
+            return _of_this_store(line, opened(line))
+    return {}
 
 
 def _damaged(table: Table, branch: str, error: LanceMemoryError) -> dict[str, str]:

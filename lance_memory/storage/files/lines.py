@@ -13,7 +13,9 @@ from lance_memory.storage.described import described
 from lance_memory.storage.disk.referred import referred
 from lance_memory.storage.engine import MissingFileError, UnexplainedError, translated
 from lance_memory.storage.files.readable import manifest_name
-from lance_memory.storage.table import TABLE_NAME, Table
+from lance_memory.storage.files.tracked import tracked
+from lance_memory.storage.opening import TABLE_NAME
+from lance_memory.storage.table import Table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +28,9 @@ __all__ = [
     "Version",
     "indices_of_branches",
     "lines_of",
+    "listed",
     "located",
+    "opened",
     "raw_tags",
     "stored_files",
     "torn_versions",
@@ -43,8 +47,8 @@ class Version:
     data: frozenset[str]
     indices: frozenset[str]
     records: frozenset[str]
-    """Its manifest and its transaction, which say what was done. Of a branch, `indices` has only
-    those made on it."""
+    """Its manifest, its transaction and its deletions, which say what was done. Of a branch,
+    `indices` has only those made on it."""
 
     @property
     def files(self) -> frozenset[str]:
@@ -139,17 +143,25 @@ def torn_versions(table: Table) -> list[int]:
 
 def _versions(table: Table) -> dict[int, Version]:
     try:
-        with translated(f"list the files of {table.branch}"):
-            rows = table.own().dataset.tracked_files().read_all().to_pylist()
+        return listed(table)
     except UnexplainedError:
         if table.is_remote:
             raise  # of a network, and not of a file
-        return {n: _of_manifest(table, s) for n, s in _opened(table) if s is not None}
+        return opened(table)
+
+
+def listed(table: Table) -> dict[int, Version]:
+    """The versions of a branch, as the engine lists them: all or none.
+
+    Raises:
+        StorageError: a manifest is damaged, or the directory cannot be listed.
+    """
+    with translated(f"list the files of {table.branch}"):
+        found = tracked(table.own().dataset)
     parts: dict[int, dict[str, set[str]]] = {}
-    for row in rows:
-        kinds = parts.setdefault(int(row["version"]), {"data": set(), "index": set(), "": set()})
-        kind = row["type"].partition(" ")[0]
-        kinds.get(kind, kinds[""]).add(located(table, row["base_uri"], row["path"]))
+    for file in found:
+        kinds = parts.setdefault(file.version, {"data": set(), "index": set(), "": set()})
+        kinds.get(file.kind, kinds[""]).add(located(table, file.base, file.path))
     return {
         number: Version(
             number=number,
@@ -159,6 +171,14 @@ def _versions(table: Table) -> dict[int, Version]:
         )
         for number, kinds in parts.items()
     }
+
+
+def opened(table: Table) -> dict[int, Version]:
+    """The versions whose manifests can be read, one after the other, without their transactions.
+
+    Of a branch on a local disk.
+    """
+    return {n: _of_manifest(table, one) for n, one in _opened(table) if one is not None}
 
 
 def _opened(table: Table) -> Iterator[tuple[int, Snapshot | None]]:
@@ -177,9 +197,12 @@ def _opened(table: Table) -> Iterator[tuple[int, Snapshot | None]]:
 def _of_manifest(table: Table, snapshot: Snapshot) -> Version:
     """What one version refers to, as far as its manifest says: the engine lists all or none."""
     files = {os.fspath(path) for path in referred(snapshot.dataset, Path(table.home))}
+    data = frozenset(file for file in files if "/data/" in file)
+    indices = frozenset(file for file in files if "/_indices/" in file)
     return Version(
         number=snapshot.version,
-        data=frozenset(file for file in files if "/data/" in file),
-        indices=frozenset(file for file in files if "/_indices/" in file),
-        records=frozenset([f"{table.home}/{manifest_name(snapshot.version)}"]),
+        data=data,
+        indices=indices,
+        records=frozenset([f"{table.home}/{manifest_name(snapshot.version)}"])
+        | (files - data - indices),
     )

@@ -18,6 +18,7 @@ from typing import IO
 
 from lance_memory.errors import StorageError
 from lance_memory.storage.engine import lance, translated
+from lance_memory.storage.files.tracked import tracked
 
 __all__ = ["OTHER_CONTENTS", "damaged_in", "manifest_name", "unreadable"]
 
@@ -44,11 +45,11 @@ def damaged_in(dataset: lance.LanceDataset) -> dict[str, str]:
     The paths are from the store's directory on.
     """
     with translated("list the files of a version"):
-        rows = dataset.tracked_files().read_all().to_pylist()
+        found = tracked(dataset)
     files = [
-        f"{row['base_uri']}/{row['path']}"
-        for row in rows
-        if row["version"] == dataset.version and row["type"] not in ("manifest", "transaction file")
+        f"{file.base}/{file.path}"
+        for file in found
+        if file.version == dataset.version and file.kind not in ("manifest", "transaction")
     ]
     there = [file for file in files if "://" not in file and Path(file).is_file()]
     if sum(Path(file).stat().st_size for file in there) > _QUICK:

@@ -33,7 +33,7 @@ class UpkeepFailure:
     """A step of upkeep that failed, and is tried again with a later write.
 
     Attributes:
-        step: "compact", "fold" or "clean"; "lock" where the store's directory takes no lock, and
+        step: "compact", "fold", "settle" or "clean"; "lock" where the store's directory takes no lock, and
             "note" where it cannot be written down how upkeep went.
         error: why, the last time.
         attempts: how often in a row.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lance.optimize import Compaction, CompactionOptions
 
 from lance_memory.errors import NotFoundError, StorageError
-from lance_memory.storage import history, indices
+from lance_memory.storage import history, indices, naming
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.disk.cut import refuse_cut
 from lance_memory.storage.disk.leftovers import remove
@@ -27,7 +27,8 @@ from lance_memory.storage.log.audit import AuditLog
 from lance_memory.storage.log.entry import LogEntry
 from lance_memory.storage.upkeep.races import remove_versions, undisturbed
 from lance_memory.storage.upkeep.retain import Retain, to_clean
-from lance_memory.storage.upkeep.tiers import Fragment, chosen, tail
+from lance_memory.storage.upkeep.tiers import FRAGMENTS, SEGMENTS, Fragment, chosen, tail
+from lance_memory.wording import counted, ranges
 
 if TYPE_CHECKING:
     from lance_memory.storage.snapshot import Snapshot
@@ -74,6 +75,16 @@ class UpkeepResult:
     bytes_removed: int
     index_refused: str = ""
 
+    def __str__(self) -> str:
+        built = ", ".join(self.indices_built) or "none"
+        refused = f"; no vector index: {self.index_refused}" if self.index_refused else ""
+        return (
+            f"version {self.version}: {counted(self.fragments_before, 'fragment')} before, "
+            f"{self.fragments_after} now; indices built: {built}; "
+            f"{counted(self.versions_removed, 'version')} of "
+            f"{self.bytes_removed / 1e3:,.0f} kB removed{refused}"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepPlan:
@@ -95,6 +106,21 @@ class UpkeepPlan:
     indices_to_build: tuple[str, ...] = ()
     versions_to_remove: tuple[int, ...] = ()
     bytes_to_remove: int = 0
+
+    def __str__(self) -> str:
+        """What would be done, a line for each step."""
+        gone = self.versions_to_remove
+        folded = [f"{name} {rows}" for name, rows in self.rows_to_fold.items()]
+        size = f" ({self.bytes_to_remove / 1e3:,.0f} kB)" if gone else ""
+        again = counted(self.fragments, "fragment")
+        return "\n".join(
+            (
+                f"{self.fragments_to_compact} of {again} would be written again",
+                f"indices would be built: {', '.join(self.indices_to_build) or 'none'}",
+                f"rows would be folded into: {', '.join(folded) or 'none'}",
+                f"{counted(len(gone), 'untagged version')} would go{size}: {ranges(gone)}",
+            )
+        )
 
     def __bool__(self) -> bool:
         return bool(
@@ -191,7 +217,7 @@ def plan(
     )
 
 
-def compact(table: Table, *, most: int | None = None) -> int:
+def compact(table: Table, *, most: int | None = None, parts: int = FRAGMENTS) -> int:
     """Write small and thinned-out fragments again, as few; how many there are then.
 
     Those that writers have added meanwhile do not count.
@@ -200,11 +226,13 @@ def compact(table: Table, *, most: int | None = None) -> int:
         table: the table.
         most: only as far as `tiers.chosen` goes, to fragments of so many rows. The lowest
             fragment stays, as every change set names it: so no add is disturbed. None: all.
+        parts: about as many fragments of one index segment are left at most, as far as `most` lets
+            them be merged.
     """
-    return undisturbed(table, lambda: _compact(table, most))
+    return undisturbed(table, lambda: _compact(table, most, parts))
 
 
-def fold(table: Table, *, most: int | None = None) -> None:
+def fold(table: Table, *, most: int | None = None, parts: int = SEGMENTS) -> None:
     """Make the rows that indices do not cover part of them.
 
     They become a segment of their own, together with the youngest segments that are not larger;
@@ -213,8 +241,9 @@ def fold(table: Table, *, most: int | None = None) -> None:
     Args:
         table: the table.
         most: no segment of more rows is made; None: of whatever it takes.
+        parts: about as many segments are left at most, as far as `most` lets them be merged.
     """
-    undisturbed(table, lambda: _fold(table, most))
+    undisturbed(table, lambda: _fold(table, most, parts))
 
 
 def unfolded_rows(table: Table) -> int:
@@ -273,10 +302,10 @@ def _fragments(table: Table) -> int:
     return len(table.latest().fragment_ids)
 
 
-def _compact(table: Table, most: int | None) -> int:
+def _compact(table: Table, most: int | None, parts: int) -> int:
     snapshot = table.own()
     there = len(snapshot.fragment_ids)
-    excluded = [] if most is None else _excluded(snapshot, most)
+    excluded = [] if most is None else _excluded(snapshot, most, parts)
     if most is not None and len(excluded) == there:
         return there
     with translated("compact"):
@@ -308,11 +337,11 @@ def _would_compact(snapshot: Snapshot) -> int:
         return sum(len(task.fragments) for task in planned.tasks)
 
 
-def _excluded(snapshot: Snapshot, most: int) -> list[int]:
+def _excluded(snapshot: Snapshot, most: int, parts: int) -> list[int]:
     """The fragments that a compaction in bounds leaves as they are."""
     fragments = _described(snapshot)
     lowest = min((one.id for one in fragments), default=None)
-    again = chosen(fragments, most=most, spared=lowest)
+    again = chosen(fragments, most=most, spared=lowest, parts=parts)
     return [one.id for one in fragments if one.id not in again]
 
 
@@ -336,14 +365,14 @@ def _described(snapshot: Snapshot) -> list[Fragment]:
     ]
 
 
-def _fold(table: Table, most: int | None) -> None:
+def _fold(table: Table, most: int | None, parts: int) -> None:
     rows = {one.id: one.rows for one in _described(table.own())}
     together: dict[int, list[str]] = defaultdict(list)
     for name, index in described(table.own().dataset).items():
         new = rows.keys() - covered(index)
         sizes = [sum(rows.get(int(n), 0) for n in part.fragment_ids) for part in index.segments]
-        parts = [*sizes, sum(rows[n] for n in new)] if new else sizes
-        merged = tail(parts, floor=_FLOOR, most=most)
+        every = [*sizes, sum(rows[n] for n in new)] if new else sizes
+        merged = tail(every, floor=_FLOOR, most=most, parts=parts)
         if new or merged:
             together[merged - 1 if new and merged else merged].append(name)
     for count, names in together.items():
@@ -389,8 +418,8 @@ def _entries(table: Table, versions: Sequence[int]) -> Iterator[LogEntry]:
 
 def _pinned(table: Table) -> Collection[int]:
     """The newest version, the tagged ones, and those that branches started from."""
-    starts = {b.parent_version for b in history.all_branches(table) if b.parent == table.branch}
-    return {table.latest().version, *history.all_tags(table).values(), *starts}
+    starts = {b.parent_version for b in naming.all_branches(table) if b.parent == table.branch}
+    return {table.latest().version, *naming.all_tags(table).values(), *starts}
 
 
 def _would_free(snapshot: Snapshot, versions: list[int]) -> int:
@@ -404,11 +433,11 @@ def _would_free(snapshot: Snapshot, versions: list[int]) -> int:
 
 
 def _drop_stale_holds(table: Table, now: datetime) -> None:
-    """Let go of the versions that a killed reader held; see `history.holding`."""
+    """Let go of the versions that a killed reader held; see `naming.holding`."""
     with translated("list tags"):
         tags = table.tag_refs()
     for name, tag in tags.items():
-        if name.startswith(history.HOLD) and now - tag["created_at"] > _STALE_HOLD:
+        if name.startswith(naming.HOLD) and now - tag["created_at"] > _STALE_HOLD:
             with suppress(NotFoundError), translated(f"let go of {name}"):
                 table.own().dataset.tags.delete(name)
 

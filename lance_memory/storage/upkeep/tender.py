@@ -17,6 +17,7 @@ from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.upkeep.options import Upkeep, UpkeepMode
 from lance_memory.storage.upkeep.races import undisturbed
 from lance_memory.storage.upkeep.state import State, UpkeepStatus, read_state, write_state
+from lance_memory.storage.upkeep.tiers import AT_REST
 
 if TYPE_CHECKING:
     from lance_memory.storage.change import ChangeSet
@@ -31,6 +32,9 @@ _NOTE = "note"
 _LOOK, _LOOKS = 0.1, 5
 """Writers that are silent for so many seconds, so many times, rest: then what they left is merged.
 The program may end in between, and then nobody waits for more."""
+
+_SETTLED = 2
+"""Of so many rows written, one is written once more when writers rest."""
 
 _BUSY = 1.0
 """Seconds that nobody looks again for, after another process was found at it."""
@@ -51,12 +55,14 @@ class Tender:
         self._state = State()  # of the store, as far as this process knows
         self._looked = self._unwritten = False
         self._rows = self._bytes = 0  # written by this process since
+        self._unsettled = 0  # rows written by it since writers rested
         self._not_before = 0.0  # by a clock that nobody sets
         self._left = 0  # fragments that the last compaction left
         self._told = ""
         self._thread: threading.Thread | None = None
         self._busy = False  # with a run
         self._hurried = False  # somebody waits, so no more writes are waited for
+        self._resting = False  # writers do
         self._called = threading.Event()
         self._changing = threading.Lock()
 
@@ -70,6 +76,7 @@ class Tender:
         with self._changing:
             written = change.written()
             self._rows += 0 if written is None else len(written)
+            self._unsettled += 0 if written is None else len(written)
             self._bytes += 0 if written is None else written.nbytes
             due = self._due(made, self.options)
         if due and (self.options.mode is UpkeepMode.INLINE or _ends()):
@@ -203,7 +210,9 @@ class Tender:
                 return True
             newest = self._table.latest()
             if self._hurried or newest.version == before:
-                return len(newest.fragment_ids) > self._left + 1
+                enough = self._unsettled >= options.unindexed_rows
+                self._resting = enough or len(newest.fragment_ids) > self._left + 1
+                return self._resting
         return False
 
     def _is_called(self) -> bool:
@@ -223,7 +232,7 @@ class Tender:
         except LanceMemoryError as error:  # no lock to be had: whoever else writes meets that too
             self._settle(self._failed(self._state, _LOCK, error))
         finally:
-            self._busy = False
+            self._busy = self._resting = False
 
     def _tended(self, options: Upkeep, until: Callable[[], bool]) -> State:
         """The state after all steps, or as many as there was time for."""
@@ -246,6 +255,7 @@ class Tender:
         steps: dict[str, Callable[[], object]] = {
             "compact": lambda: self._compact(options),
             "fold": lambda: self._fold(options, anyway=aged),
+            "settle": lambda: self._merge_at_rest(options),
             "clean": lambda: upkeep.clean(
                 self._table, options.retain, least=1 if aged else options.versions
             ),
@@ -272,6 +282,21 @@ class Tender:
         undisturbed(self._table, lambda: indices.create_missing(self._table.own()))
         upkeep.fold(self._table, most=options.step_rows)
         self._compact(options)  # what is in one segment now
+
+    def _merge_at_rest(self, options: Upkeep) -> None:
+        """Leave fewer fragments and segments than usual, as searches read every one.
+
+        What is written again is bounded by the rows that were written since the last time: of
+        indices as many, of the rows themselves half as many.
+        """
+        rows = self._unsettled
+        if self._resting and rows >= options.unindexed_rows:
+            most = min(options.step_rows, rows)
+            upkeep.fold(self._table, most=options.step_rows)
+            upkeep.fold(self._table, most=most, parts=1)
+            self._left = upkeep.compact(self._table, most=most // _SETTLED, parts=AT_REST)
+            with self._changing:
+                self._unsettled -= rows
 
     def _failed(self, state: State, step: str, error: Exception) -> State:
         ours = isinstance(error, LanceMemoryError)

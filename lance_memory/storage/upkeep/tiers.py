@@ -11,10 +11,16 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-__all__ = ["Fragment", "chosen", "tail"]
+__all__ = ["AT_REST", "FRAGMENTS", "SEGMENTS", "Fragment", "chosen", "tail"]
 
-_FRAGMENTS = 4
+FRAGMENTS = 4
 """Of one index segment, about as many are left at most: a search reads every fragment."""
+
+SEGMENTS = 8
+"""Of an index, about as many are left at most."""
+
+AT_REST = 2
+"""As many fragments where writers rest, of those that are small enough (see `tender`)."""
 
 _DELETED = 0.1
 """A fragment that has lost more of its rows is written again."""
@@ -39,7 +45,7 @@ class Fragment:
         return self.deleted > _DELETED * (self.rows + self.deleted)
 
 
-def tail(sizes: Sequence[int], *, floor: int = 0, most: int | None, parts: int = 8) -> int:
+def tail(sizes: Sequence[int], *, floor: int = 0, most: int | None, parts: int = SEGMENTS) -> int:
     """How many of the last parts become one; 0, or at least 2.
 
     Args:
@@ -58,19 +64,22 @@ def tail(sizes: Sequence[int], *, floor: int = 0, most: int | None, parts: int =
     return taken if taken > 1 else 0
 
 
-def chosen(fragments: Iterable[Fragment], *, most: int, spared: int | None) -> set[int]:
+def chosen(
+    fragments: Iterable[Fragment], *, most: int, spared: int | None, parts: int = FRAGMENTS
+) -> set[int]:
     """The ids of the fragments to write again: small ones to merge, and thinned ones.
 
     Args:
         fragments: all of them.
         most: rows of a fragment that is made, about.
         spared: the id of one that is not merged.
+        parts: about as many of one index segment are left at most.
     """
     ordered = sorted(fragments, key=lambda one: one.id)
     found = {one.id for one in ordered if one.thinned and one.rows <= most}
     runs = groupby((one for one in ordered if one.id != spared), key=lambda one: one.covered_by)
     for _, run in runs:
         mergeable = list(run)
-        count = tail([one.rows for one in mergeable], most=most, parts=_FRAGMENTS)
+        count = tail([one.rows for one in mergeable], most=most, parts=parts)
         found |= {one.id for one in mergeable[len(mergeable) - count :]}
     return found

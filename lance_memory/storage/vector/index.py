@@ -26,6 +26,7 @@ from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.vector.facts import row_ids_of, segments_of
 from lance_memory.storage.vector.notes import noted
 from lance_memory.storage.vector.rows import vectors
+from lance_memory.wording import counted
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -217,8 +218,9 @@ def _refuse_other_rows(table: Table, snapshot: Snapshot, segments: Sequence[Segm
     strange = _strange(unique, expected, covered, fresh=_fresh(snapshot, segments))
     if missing or doubled or strange:
         raise StorageError(
-            f"the index was not installed: of {len(expected)} rows it lacks {missing}, has "
-            f"{doubled} twice, and has {strange} that are none of the table's; build it again"
+            f"the index was not installed: of {counted(len(expected), 'row')} it lacks "
+            f"{missing:,}, has {doubled:,} twice, and has {strange:,} that are none of the "
+            "table's; build it again"
         )
 
 

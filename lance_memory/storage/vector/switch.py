@@ -20,7 +20,7 @@ from lance_memory.record.schema import CLOSED, StoreFormat, embedding_field
 from lance_memory.storage import indices
 from lance_memory.storage.change import Audit, ChangeSet, properties
 from lance_memory.storage.engine import CommitConflictError, MissingFileError, lance, translated
-from lance_memory.storage.history import holding
+from lance_memory.storage.naming import holding
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.upkeep.steps import alone
 

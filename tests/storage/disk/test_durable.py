@@ -21,9 +21,9 @@ from lance_memory import (
     MemoryStore,
     StorageError,
 )
+from lance_memory.files import to_disk
 from lance_memory.storage import Table
 from lance_memory.storage.disk import aside, whole
-from lance_memory.storage.disk.durable import to_disk
 from lance_memory.storage.disk.referred import referred
 from lance_memory.storage.files.readable import manifest_name
 from lance_memory.storage.journal import Journal

@@ -125,3 +125,17 @@ def test_a_service_whose_main_thread_has_returned_is_tended(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) <= 6
+
+
+@pytest.mark.parametrize(("count", "unfolded"), [(9, 9), (70, 0)])
+def test_writers_that_rest_leave_few_fragments_and_nothing_to_fold(
+    tmp_path, reopen, count, unfolded
+):
+    """Where they have written enough to make up for it; a few rows are not folded each time."""
+    upkeep = Upkeep(fragments=4, unindexed_rows=20)
+    with reopen(tmp_path / "rests", upkeep=upkeep) as store:
+        filled(store, count)
+        store.wait_for_upkeep()
+        assert steps.unfolded_rows(store._table) == unfolded
+        assert store.stats().fragments <= 5
+        assert store.upkeep_status().failures == ()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 from math import log2
 
 from hypothesis import given
@@ -68,3 +70,9 @@ def test_thinned_fragments_are_written_again_unless_they_are_too_large():
     full, thin = fragment(1, 1_000, deleted=100), fragment(2, 890, deleted=110)
     assert chosen([fragment(0, 9_999), full, thin], most=895, spared=0) == {2}
     assert chosen([fragment(0, 9_999), full, thin], most=880, spared=0) == set()
+
+
+def test_few_parts_are_left_as_far_as_they_may_be_merged():
+    at_rest = partial(tail, [4_229, 771], floor=4_096, parts=1)
+    assert [at_rest(most=5_000), at_rest(most=4_999)] == [2, 0]
+    assert tail([4_229, 771], floor=4_096, most=5_000) == 0

@@ -1,0 +1,211 @@
+"""The write path on real conversations: what it keeps and why, how fast, and what a job costs.
+
+LoCoMo's conversations, read from a file beside the project (CC BY-NC: never copied into it), are
+ingested with the defaults: each session a conversation, each conversation's ten or so sessions a
+tenant's user. Run it from the repository root:
+
+    .venv/bin/python bench/ingest.py [--data FILE] [--only counts speed embedder queue]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.locomo import TUNING, data_path, load
+from bench.measure import emit
+from lance_memory import (
+    Conversation,
+    FunctionEmbedder,
+    Gate,
+    GatePolicy,
+    IngestResult,
+    MemoryStore,
+    Message,
+    MiniLM,
+    Scope,
+    WritePath,
+)
+
+UNLIMITED = replace(WritePath(), gate=Gate(GatePolicy(per_minute=None)))
+"""A file is no live traffic: the rate is not limited, as with `lmem ingest`."""
+
+BARS = {"messages_per_second": 2_000, "share_of_embedder": 0.8, "accept_ms": 5.0}
+
+
+def conversations(path: Path, *, only: Sequence[str] = ()) -> list[list[Conversation]]:
+    """The sessions of each sample, oldest first; the two speakers are named actors."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for turn in load(path).turns:
+        if not only or turn["user"] in only:
+            found.setdefault((turn["user"], turn["session"]), []).append(turn)
+    samples: dict[str, list[Conversation]] = {}
+    for (user, session), turns in found.items():
+        messages = tuple(
+            Message(content=t["content"], actor=t["actor"], at=t["event_at"], ref=t["key"])
+            for t in turns
+        )
+        scope = Scope(tenant="bench", user=user, session=session)
+        samples.setdefault(user, []).append(Conversation(messages=messages, scope=scope))
+    return list(samples.values())
+
+
+def counted(results: Iterable[IngestResult]) -> dict[str, dict[str, int]]:
+    """All decisions, by step."""
+    total: dict[str, Counter[str]] = {}
+    for result in results:
+        for step, counts in result.counts.items():
+            total.setdefault(step, Counter()).update(counts)
+    return {step: dict(sorted(counts.items())) for step, counts in total.items()}
+
+
+def instant(texts: Sequence[str]) -> np.ndarray:
+    """Vectors that cost nothing, all different: what is measured is everything else."""
+    rng = np.random.default_rng(len(texts))
+    return rng.standard_normal((len(texts), 384)).astype(np.float32)
+
+
+class Watched:
+    """An embedder that remembers how long it took, and what it was given."""
+
+    def __init__(self) -> None:
+        self.inner = MiniLM()
+        self.name, self.dimension = self.inner.name, self.inner.dimension
+        self.seconds = 0.0
+        self.texts = 0
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        begun = time.perf_counter()
+        vectors = self.inner.embed(texts)
+        self.seconds += time.perf_counter() - begun
+        self.texts += len(texts)
+        return vectors
+
+
+def measure_counts(samples: list[list[Conversation]], folder: Path) -> None:
+    """What becomes of it with the defaults, and that a replay changes nothing."""
+    with MemoryStore.open(folder / "counts") as store:
+        begun = time.perf_counter()
+        results = [store.ingest(sample, path=UNLIMITED) for sample in samples]
+        seconds = time.perf_counter() - begun
+        before = store.to_arrow(states="any").num_rows
+        again = [store.ingest(sample, path=UNLIMITED) for sample in samples]
+        emit(
+            bench="ingest_counts",
+            messages=sum(len(one.messages) for sample in samples for one in sample),
+            conversations=sum(map(len, samples)),
+            seconds=round(seconds, 2),
+            decisions=counted(results),
+            rows=before,
+            visible=store.count(),
+            pending=store.count(states="pending"),
+            replay_made=sum(len(one.ids) for one in again),
+            rows_after_replay=store.to_arrow(states="any").num_rows,
+        )
+
+
+def measure_speed(samples: list[list[Conversation]], folder: Path) -> None:
+    """Messages a second with vectors that cost nothing: a job a sample, and a job a session."""
+    for name, jobs in (
+        ("job_of_a_sample", samples),
+        ("job_of_a_session", [[one] for sample in samples for one in sample]),
+    ):
+        free = FunctionEmbedder(instant, name="free", dimension=384)
+        with MemoryStore.open(folder / name, embedder=free) as store:
+            messages = sum(len(one.messages) for job in jobs for one in job)
+            begun = time.perf_counter()
+            for job in jobs:
+                store.ingest(job, path=UNLIMITED)
+            rate = messages / (time.perf_counter() - begun)
+        bar = BARS["messages_per_second"]
+        emit(
+            bench=f"ingest_speed_{name}",
+            jobs=len(jobs),
+            messages=messages,
+            messages_per_second=round(rate),
+            bar=bar,
+            met=rate >= bar,
+        )
+
+
+def measure_embedder(samples: list[list[Conversation]], folder: Path) -> None:
+    """The share of the time that is the default embedder's own: what is left is ours."""
+    watched = Watched()
+    watched.embed(["warm"])
+    watched.seconds = watched.texts = 0
+    with MemoryStore.open(folder / "embedder", embedder=watched) as store:
+        begun = time.perf_counter()
+        for sample in samples:
+            store.ingest(sample, path=UNLIMITED)
+        total = time.perf_counter() - begun
+    share = watched.seconds / total
+    emit(
+        bench="ingest_with_default_embedder",
+        texts=watched.texts,
+        seconds=round(total, 2),
+        embedding_seconds=round(watched.seconds, 2),
+        share_of_embedder=round(share, 3),
+        bar=BARS["share_of_embedder"],
+        met=share >= BARS["share_of_embedder"],
+    )
+
+
+def measure_queue(folder: Path) -> None:
+    """What accepting a job adds: with and without a queue, up to where the call returns."""
+    free = FunctionEmbedder(instant, name="free", dimension=384)
+    said = ["I live in Lisbon and I work as a nurse.", "My sister Ana likes hiking."]
+    times = []
+    with MemoryStore.open(folder / "queue", embedder=free) as store:
+        desk = store.jobs
+        for number in range(220):
+            whole = replace(
+                Conversation(messages=tuple(Message(content=f"{text} {number}") for text in said)),
+                scope=Scope(tenant="bench", user=f"u{number}"),
+            )
+            begun = time.perf_counter()
+            desk.accept([(whole.scope, whole.to_json())], tenant="bench", now=datetime.now(UTC))
+            times.append(1_000 * (time.perf_counter() - begun))
+    median = statistics.median(times[20:])
+    emit(
+        bench="ingest_accept",
+        jobs=len(times) - 20,
+        accept_ms=round(median, 3),
+        accept_p99_ms=round(sorted(times[20:])[int(0.99 * 200)], 3),
+        bar=BARS["accept_ms"],
+        met=median <= BARS["accept_ms"],
+    )
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--data")
+    words.add_argument("--tuning", action="store_true", help="only the tuning conversations")
+    parts = ("counts", "speed", "embedder", "queue")
+    words.add_argument("--only", nargs="+", choices=parts, default=parts)
+    given = words.parse_args()
+    samples = conversations(data_path(given.data), only=TUNING if given.tuning else ())
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if "counts" in given.only:
+            measure_counts(samples, folder)
+        if "speed" in given.only:
+            measure_speed(samples, folder)
+        if "embedder" in given.only:
+            measure_embedder(samples, folder)
+        if "queue" in given.only:
+            measure_queue(folder)
+
+
+if __name__ == "__main__":
+    main()

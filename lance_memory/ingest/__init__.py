@@ -1,0 +1,95 @@
+"""The write path: from conversations to memories worth keeping; `steps.py` has its steps."""
+
+from __future__ import annotations
+
+from lance_memory.ingest.candidate import Candidate, Category, Claim, Decision, Resolution
+from lance_memory.ingest.embedding import Vectors, vectors_of
+from lance_memory.ingest.extract import (
+    Extract,
+    Extractor,
+    ModelExtractor,
+    Provider,
+    Reading,
+    Rules,
+)
+from lance_memory.ingest.formats import (
+    Format,
+    Normalise,
+    conversation,
+    conversations_of,
+    read_conversations,
+)
+from lance_memory.ingest.gate import Budget, Gate, GatePolicy, forget_inputs
+from lance_memory.ingest.keep import Filter, Keep, KeepPolicy
+from lance_memory.ingest.message import Conversation, Message, Role
+from lance_memory.ingest.order import Arrived, Order, OrderOptions, Watermarks, boundary
+from lance_memory.ingest.overlay import OVERLAYS, Additions, Education, Overlay, Support
+from lance_memory.ingest.path import Passed, Step, Surroundings, Travelled, tell, travelled
+from lance_memory.ingest.redaction import Redact, RedactionPolicy, removed
+from lance_memory.ingest.resolve import Classifier, Resolve, Resolved, Routing
+from lance_memory.ingest.result import IngestResult, IngestStatus
+from lance_memory.ingest.steps import WritePath
+from lance_memory.ingest.users import ProxyUser, Users, proxy_user
+from lance_memory.ingest.waiting import Answer, Waiting
+
+__all__ = [
+    "OVERLAYS",
+    "Additions",
+    "Answer",
+    "Arrived",
+    "Budget",
+    "Candidate",
+    "Category",
+    "Claim",
+    "Classifier",
+    "Conversation",
+    "Decision",
+    "Education",
+    "Extract",
+    "Extractor",
+    "Filter",
+    "Format",
+    "Gate",
+    "GatePolicy",
+    "IngestResult",
+    "IngestStatus",
+    "Keep",
+    "KeepPolicy",
+    "Message",
+    "ModelExtractor",
+    "Normalise",
+    "Order",
+    "OrderOptions",
+    "Overlay",
+    "Passed",
+    "Provider",
+    "ProxyUser",
+    "Reading",
+    "Redact",
+    "RedactionPolicy",
+    "Resolution",
+    "Resolve",
+    "Resolved",
+    "Role",
+    "Routing",
+    "Rules",
+    "Step",
+    "Support",
+    "Surroundings",
+    "Travelled",
+    "Users",
+    "Vectors",
+    "Waiting",
+    "Watermarks",
+    "WritePath",
+    "boundary",
+    "conversation",
+    "conversations_of",
+    "forget_inputs",
+    "proxy_user",
+    "read_conversations",
+    "removed",
+    "tell",
+    "travelled",
+    "vectors_of",
+]

@@ -1,0 +1,611 @@
+"""Ingesting: from conversations to memories, each job as one version."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import pyarrow as pa
+
+from lance_memory.admission import Addition, KnownContents, edited
+from lance_memory.beside import Beside
+from lance_memory.embed import Embedder
+from lance_memory.errors import InvalidInputError, RejectedError
+from lance_memory.govern.forget.run import Queries
+from lance_memory.ingest import (
+    Additions,
+    Arrived,
+    Conversation,
+    Decision,
+    IngestResult,
+    IngestStatus,
+    Order,
+    Overlay,
+    Passed,
+    Surroundings,
+    Travelled,
+    Users,
+    WritePath,
+    conversations_of,
+    tell,
+    travelled,
+    vectors_of,
+)
+from lance_memory.ingest.resolve import Resolved
+from lance_memory.jobs import Desk, Job, JobState, Part, ServicePlan, Worker
+from lance_memory.maintenance import Maintenance
+from lance_memory.record.filters import Filter
+from lance_memory.record.identity import new_id
+from lance_memory.record.memory import SCOPE_LEVELS, Memory, Scope
+from lance_memory.record.rows import to_memories
+from lance_memory.record.times import Clock
+from lance_memory.storage import ChangeSet, Snapshot, Table, Upkeep
+from lance_memory.usage import QueryLog
+
+__all__ = ["Ingesting", "Whose"]
+
+_T = TypeVar("_T")
+_OWNER = ("tenant", "user", "agent")
+"""The levels within which memories are compared; sessions and runs come and go."""
+
+_PATIENCE = 60.0
+"""Seconds to wait for another process that does the same job."""
+
+
+class Whose(TypedDict, total=False):
+    """Whose conversations they are, and what they are about; see `Conversation`."""
+
+    tenant: str
+    user: str
+    agent: str
+    session: str
+    run: str
+    source: str
+    domain: str
+
+
+class Ingesting(Maintenance):
+    """The verbs of the write path, and how one job becomes one version."""
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        embedder: Embedder,
+        clock: Clock,
+        beside: Beside,
+        path: WritePath,
+        author: str = "",
+        queries: QueryLog | None = None,
+        upkeep: Upkeep | None = None,
+    ) -> None:
+        super().__init__(
+            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
+        )
+        self._beside = beside
+        self._path = path
+
+    def ingest(
+        self,
+        messages: object,
+        *,
+        path: WritePath | None = None,
+        idempotency_key: str = "",
+        wait: bool = True,
+        plan: ServicePlan | str = ServicePlan.FREE,
+        ordered: bool = False,
+        dry_run: bool = False,
+        **whose: Unpack[Whose],
+    ) -> IngestResult:
+        """Make memories of what was said: what is worth keeping of it, as one version.
+
+        See `WritePath` for the steps. What was said before is known again, so that playing a log
+        twice, or running a killed job again, changes nothing.
+
+        Args:
+            messages: a `Conversation`, or what `conversation` takes: texts of a user, dicts with a
+                role and a content, ...; or a list of conversations, which become one job.
+            path: other steps than the store was opened with.
+            idempotency_key: the caller's name for this call. A second call of the tenant with it
+                gives the answer of the first, also from another process, or at the same time.
+            wait: do it now. Else it is queued for a worker (`lmem worker`, `worker`), and the
+                answer comes at once: `jobs` knows it by its `job`, and it may take `eta` seconds.
+            plan: which workers take it: "enterprise", "growth" or "free".
+            ordered: every message has a `seq`, without gaps within the tenant. What comes too early
+                is kept until what is missing has come, or for a while; see `order`.
+            dry_run: only say what would be decided. Nothing is written or counted, so the gate's
+                layers that remember are not asked.
+            whose: the scope of the conversations, their source and domain, where they name none.
+
+        Returns:
+            What became of it, and why. That the gate blocked it is an answer, not an error.
+
+        Raises:
+            InvalidInputError: what is given is no conversation; several tenants in one call;
+                `dry_run` with what needs a job.
+            ScopeError: a conversation is of another scope than this handle's.
+            ConflictError: the idempotency key was used with other messages; or other writers were
+                faster, again and again.
+            ExtractionError: a model that extracts cannot be reached, and it may pass by itself.
+            StorageError: the store, or the ledger of jobs, cannot be written to.
+        """
+        self._table.refuse_writes()
+        now = self._moment()
+        levels = {name: whose[name] for name in SCOPE_LEVELS if name in whose}  # type: ignore[literal-required]
+        conversations = conversations_of(
+            messages,
+            scope=self._scope.narrowed(**levels),
+            source=whose.get("source", ""),
+            domain=whose.get("domain", ""),
+        )
+        around = self._around(conversations, job=new_id(now), dry_run=dry_run)
+        asked = path or self._path
+        by_job = bool(idempotency_key or ordered or not wait)
+        if dry_run and by_job:
+            raise InvalidInputError("a dry run has no job: leave out its key, order and wait=False")
+        if not by_job:
+            return self._through(conversations, asked, around, dry_run=dry_run)
+        job = self._handed_in(
+            conversations, asked, around, key=idempotency_key, plan=plan, ordered=ordered
+        )
+        if wait and job.state is not JobState.WAITING:
+            job = self._worked_off(job, asked)
+        return self._told_of(job)
+
+    @property
+    def jobs(self) -> Desk:
+        """The jobs of this store: list them, wait for them, try dead ones again.
+
+        Raises:
+            ScopeError: this handle is kept to a scope.
+            InvalidInputError: the store is in an object store, and was opened without `ledger`.
+        """
+        self._whole_store("the list of jobs")
+        return self._desk()
+
+    @property
+    def order(self) -> Order:
+        """How far the numbered events of each tenant are, what is missing, what waits.
+
+        Raises:
+            ScopeError: this handle is kept to a scope.
+        """
+        self._whole_store("the order of events")
+        return self._order()
+
+    def worker(self, *, path: WritePath | None = None, **options: Any) -> Worker:
+        """A worker for the jobs of this store; any number of them may work, in any processes.
+
+        Args:
+            path: other steps than the store was opened with.
+            options: `slots`, `retry`, `lease`, `grace`, `told`: see `Worker`.
+
+        Raises:
+            ScopeError: this handle is kept to a scope.
+            InvalidInputError: as for `jobs`; or an option makes no sense.
+        """
+        self._whole_store("working off jobs")
+        return self._worker(path or self._path, **options)
+
+    def proxy_user(self, tenant: str, external: str) -> str:
+        """The name to give as `user` for a tenant's own id of a user: the same for ever.
+
+        It says nothing of the id, which is not kept; that it was seen is noted beside the table.
+
+        Raises:
+            InvalidInputError: an empty id.
+            ScopeError: this handle is kept to another tenant.
+            StorageError: the ledger cannot be written to.
+        """
+        self._scope.narrowed(tenant=tenant)
+        users = Users(self._beside.ledger, store_id=self._table.format.store_id)
+        return users.seen(tenant, external, now=self._moment()).name
+
+    # -- inside: what is done by a job ----------------------------------------------------
+
+    def _handed_in(
+        self,
+        conversations: Sequence[Conversation],
+        path: WritePath,
+        around: Surroundings,
+        *,
+        key: str,
+        plan: ServicePlan | str,
+        ordered: bool,
+    ) -> Job:
+        """The job of these conversations, as it stands after the steps before the queue.
+
+        It waits while the gate and the order are asked. A second call with its key, or one that
+        goes on after a kill, asks them again, by the job's name: the answer is the same.
+        """
+        seqs = _numbers(conversations) if ordered else []
+        cleaned = travelled(Travelled.beginning(conversations), path.cleaning, around)
+        desk = self._desk()
+        job = desk.accept(
+            _parts(cleaned.items),
+            tenant=around.tenant,
+            plan=plan,
+            idempotency_key=key,
+            seqs=(min(seqs), max(seqs)) if seqs else None,
+            waiting=True,
+        )
+        if job.state is not JobState.WAITING:
+            return job
+        around = replace(around, job=job.id)
+        begun = travelled(cleaned, path.gates, around)
+        known = self._entered(begun, around)
+        if not begun.items and not seqs:
+            return desk.settle(job.id, known.to_json()) or desk.get(job.id)
+        desk.hold(job.id, _parts(begun.items), known.to_json())
+        if seqs and not self._is_next(job, seqs, known, around):
+            return desk.get(job.id)
+        desk.release([job.id])
+        return desk.get(job.id)
+
+    def _entered(self, begun: Travelled, around: Surroundings) -> IngestResult:
+        """What is known of a job before anything is looked for in it."""
+        if not begun.items:
+            return self._turned_away(begun, around)
+        status = IngestStatus.QUEUED
+        return self._answer(begun, around, version=self.version, status=status)
+
+    def _is_next(
+        self, job: Job, seqs: Sequence[int], known: IngestResult, around: Surroundings
+    ) -> bool:
+        """Whether a job is to be queued now; one that brings nothing new is settled.
+
+        Raises:
+            RejectedError: too many events wait already; the job is gone.
+        """
+        try:
+            arrival = self._order().arrived(around.tenant, seqs, job=job.id, now=around.now)
+        except RejectedError:
+            self._desk().purge([job.id], states=[JobState.WAITING])
+            raise
+        if arrival.status is Arrived.REPLAYED:
+            done = replace(known, status=IngestStatus.DONE, reason="replayed")
+            self._desk().settle(job.id, done.to_json())
+        return arrival.status is Arrived.READY
+
+    def _worked_off(self, job: Job, path: WritePath) -> Job:
+        """The job done here and now, or by whoever has it; and those that waited for it."""
+        worker, desk = self._worker(path), self._desk()
+        done = worker.work(job.id) or desk.wait(job.id, timeout=_PATIENCE)
+        if job.seqs is not None:
+            while any(worker.work(id) for id in self._order().status(job.tenant).running):
+                continue  # each that is done may let others in
+        return done
+
+    def _worker(self, path: WritePath, **options: Any) -> Worker:
+        run = partial(self._run_job, path)
+        return Worker(self._desk(), run, look=self._look_after_order, **options)
+
+    def _run_job(self, path: WritePath, parts: Sequence[Part], job: Job) -> dict[str, Any]:
+        """What a worker does: from conversations that were let in to the answer."""
+        conversations = [Conversation.from_json(values) for _, values in parts]
+        around = replace(self._around(conversations, job=job.id), now=job.accepted_at)
+        if job.seqs is not None:
+            conversations = self._fresh(conversations, job)
+        known = IngestResult.from_json(job.answer) if job.answer else None
+        begun = Travelled(
+            items=tuple(conversations),
+            decisions=known.decisions if known else (),
+            degraded=known.degraded if known else (),
+            seconds=known.seconds if known else {},
+            messages=known.messages if known else 0,
+        )
+        result = (
+            self._remembered(begun, path, around)
+            if conversations
+            else self._turned_away(begun, around)
+        )
+        if job.seqs is not None:
+            self._desk().release(self._order().done(job.tenant, job.id))
+        return result.to_json()
+
+    def _fresh(self, conversations: Sequence[Conversation], job: Job) -> list[Conversation]:
+        """Without the messages whose numbers came in another job."""
+        seqs = _numbers(conversations)
+        if not seqs:
+            return []
+        arrival = self._order().arrived(job.tenant, seqs, job=job.id, now=self._moment())
+        kept = [
+            replace(one, messages=tuple(m for m in one.messages if arrival.has(m.seq or 0)))
+            for one in conversations
+        ]
+        return [one for one in kept if one.messages]
+
+    def _look_after_order(self) -> None:
+        """Go on with what waits: past a gap in time, and where somebody was killed in between."""
+        order, desk = self._order(), self._desk()
+        for tenant in list(order.tenants()):
+            for id in order.status(tenant).running:
+                job = desk.find(id)
+                if job is None or job.state is JobState.DEAD:
+                    desk.release(order.failed(tenant, id))
+                elif job.state is JobState.DONE:
+                    desk.release(order.done(tenant, id))
+                else:
+                    desk.release([id])
+        desk.release(id for _, id in order.overdue(self._moment()))
+
+    def _told_of(self, job: Job) -> IngestResult:
+        """What is to be said of a job as it stands."""
+        if job.answer is not None:
+            known = IngestResult.from_json(job.answer)
+        else:
+            known = IngestResult(
+                uri=self.uri, version=self.version, status=IngestStatus.QUEUED, job=job.id
+            )
+        match job.state:
+            case JobState.DONE:
+                return known
+            case JobState.DEAD | JobState.FAILED:
+                return replace(known, status=IngestStatus.FAILED, reason=job.error)
+            case JobState.WAITING:
+                return replace(known, status=IngestStatus.BUFFERED)
+            case JobState.RUNNING:
+                return replace(known, status=IngestStatus.RUNNING, eta=job.eta)
+        return replace(known, status=IngestStatus.QUEUED, eta=job.eta)
+
+    # -- inside: one job ------------------------------------------------------------------
+
+    def _through(
+        self,
+        conversations: Sequence[Conversation],
+        path: WritePath,
+        around: Surroundings,
+        *,
+        dry_run: bool,
+    ) -> IngestResult:
+        """All steps, in this process."""
+        begun = travelled(Travelled.beginning(conversations), path.entering, around)
+        if not begun.items:
+            return self._turned_away(begun, around)
+        return self._remembered(begun, path, around, dry_run=dry_run)
+
+    def _turned_away(self, begun: Travelled, around: Surroundings) -> IngestResult:
+        """The answer where no conversation came in: why the last of them did not."""
+        last = begun.decisions[-1] if begun.decisions else None
+        verdict = last.verdict if last else ""
+        status = IngestStatus(verdict) if verdict in set(IngestStatus) else IngestStatus.DONE
+        return self._answer(
+            begun, around, version=self.version, status=status, reason=last.reason if last else ""
+        )
+
+    def _remembered(
+        self,
+        begun: Travelled,
+        path: WritePath,
+        around: Surroundings,
+        *,
+        dry_run: bool = False,
+    ) -> IngestResult:
+        """From conversations that were let in to the answer: find, embed, resolve, commit, add."""
+        found = travelled(begun, path.finding, around)
+        embedding = partial(
+            vectors_of, found.items, around.embed, dimension=self._table.format.dimension
+        )
+        vectors, seconds = _timed(embedding)
+        lacking = (vectors.missing,) if vectors.missing else ()
+        found = found.and_then(
+            "embed", Passed(items=found.items, degraded=lacking), seconds=seconds
+        )
+        resolved = Resolved(change=ChangeSet(audit=self._audit("ingest")), decisions=())
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            nonlocal resolved
+            resolved = path.resolve.resolved(
+                snapshot,
+                found.items,
+                vectors,
+                audit=self._audit("ingest", op_id=around.job),
+                now=around.now,
+                embed=around.embed,
+            )
+            self._refuse_outside(resolved.change)
+            return resolved.change
+
+        def committed() -> tuple[int, str]:
+            if dry_run:
+                snapshot = self._snapshot()
+                plan(snapshot)
+                return snapshot.version, ""
+            _, made, failed = self._commit(plan)
+            return made.version, failed
+
+        (version, upkeep), seconds = _timed(committed)
+        tell(resolved.decisions, tenant=around.tenant)
+        found = found.and_then("resolve", Passed(decisions=resolved.decisions), seconds=seconds)
+        inserts = resolved.change.inserts
+        ids = tuple(inserts["id"].to_pylist()) if inserts else ()
+        if not dry_run:
+            known = (one.memory for one in resolved.decisions if one.reason == "replayed")
+            mine = list(dict.fromkeys([*ids, *known]))
+            laid, seconds = _timed(lambda: self._overlaid(mine, path.overlays, around))
+            tell(laid, tenant=around.tenant)
+            found = found.and_then("overlay", Passed(decisions=tuple(laid)), seconds=seconds)
+            version = self.version if laid else version
+        return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
+
+    def _answer(
+        self,
+        through: Travelled,
+        around: Surroundings,
+        *,
+        version: int,
+        status: IngestStatus = IngestStatus.DONE,
+        reason: str = "",
+        ids: tuple[str, ...] = (),
+        upkeep: str = "",
+    ) -> IngestResult:
+        return IngestResult(
+            uri=self.uri,
+            version=version,
+            status=status,
+            reason=reason,
+            job=around.job,
+            ids=ids,
+            decisions=through.decisions,
+            degraded=through.degraded,
+            seconds=through.seconds,
+            messages=through.messages,
+            upkeep=upkeep,
+        )
+
+    # -- what domains add -----------------------------------------------------------------
+
+    def _overlaid(
+        self,
+        ids: Sequence[str],
+        overlays: Mapping[str, tuple[Overlay, ...]],
+        around: Surroundings,
+    ) -> list[Decision]:
+        """Add what domains know of the memories. What fails is told, and undoes nothing."""
+        rows = self._table.latest().by_ids(ids) if ids else None
+        memories = to_memories(rows) if rows else []
+        decisions: list[Decision] = []
+        for domain, several in overlays.items():
+            chosen = [memory for memory in memories if memory.metadata.get("domain") == domain]
+            if chosen:
+                decisions += [self._laid(overlay, chosen, around) for overlay in several]
+        return decisions
+
+    def _laid(self, overlay: Overlay, memories: Sequence[Memory], around: Surroundings) -> Decision:
+        try:
+            additions = overlay.additions(memories, now=around.now)
+            change, _, _ = self._commit(self._adding(additions, overlay, around))
+        except Exception as error:  # noqa: BLE001 - an overlay is anybody's code, and is told of
+            reason = f"{overlay.name}: {type(error).__name__}"
+            return Decision(step="overlay", verdict="failed", reason=reason)
+        figures = {name: float(number) for name, number in change.counts().items() if number}
+        return Decision(step="overlay", verdict="added", reason=overlay.name, figures=figures)
+
+    def _adding(
+        self, additions: Additions, overlay: Overlay, around: Surroundings
+    ) -> Callable[[Snapshot], ChangeSet]:
+        """The plan of what an overlay adds."""
+        addition = Addition(
+            self._take_in(list(additions.rows), around.now),
+            embed=self._embed,
+            known_contents=KnownContents(),
+            now=around.now,
+        )
+        addition.prepare(self._table.latest, None)
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            return ChangeSet(
+                audit=self._audit("overlay", overlay.name, op_id=f"{around.job}.{overlay.name}"),
+                inserts=addition.new_rows(snapshot),
+                updates=_with_metadata(snapshot, additions.metadata, around),
+                looked=True,
+            )
+
+        return plan
+
+    # -- surroundings ---------------------------------------------------------------------
+
+    def _around(
+        self, conversations: Sequence[Conversation], *, job: str, dry_run: bool = False
+    ) -> Surroundings:
+        """What the steps of one job may use.
+
+        Raises:
+            InvalidInputError: the conversations are of several tenants.
+        """
+        tenants = sorted({conversation.scope.tenant for conversation in conversations})
+        if len(tenants) > 1:
+            raise InvalidInputError(
+                f"the conversations are of {len(tenants)} tenants; a job is of one: call once each"
+            )
+        return Surroundings(
+            now=self._moment(),
+            job=job,
+            tenant=tenants[0] if tenants else "",
+            embed=self._embed,
+            known=self._known,
+            ledger=None if dry_run else self._beside.ledger,
+        )
+
+    def _desk(self) -> Desk:
+        if self._beside.desk is None:
+            raise InvalidInputError(
+                f"{self.uri} is in an object store, which can hold no queue; open the store with "
+                "ledger= a Redis URL or a local path"
+            )
+        return self._beside.desk
+
+    def _dead_jobs(self) -> list[str]:
+        desk = self._beside.desk if self._beside.used else None
+        return [job.id for job in desk.list(states=[JobState.DEAD])] if desk else []
+
+    def _query_rows(self) -> Queries:
+        logged = super()._query_rows()
+
+        def remove(ids: Sequence[str], texts: Sequence[str], emptied: Sequence[Scope]) -> int:
+            self._beside.forget_words([*ids, *texts])
+            for scope in emptied:
+                self._beside.forget(scope)
+            return logged.remove(ids, texts, emptied)
+
+        return Queries(count=logged.count, remove=remove)
+
+    def _forget_beside(self, chosen: Filter) -> None:
+        if chosen == Filter(scope=chosen.scope, states="any"):
+            self._beside.forget(chosen.scope)
+
+    def _order(self) -> Order:
+        return Order(self._beside.ledger)
+
+    def _known(self, scope: Scope, count: int) -> list[Memory]:
+        """The visible memories of a tenant, user and agent, the most important first."""
+        owner = Scope(**{level: getattr(scope, level) for level in _OWNER})
+        chosen = Filter(scope=self._scope.narrowed(**owner.given()))
+        snapshot = self._table.latest()
+        rows = snapshot.scan(chosen.predicate(self._moment()), columns=["id", "importance"])
+        order = rows.sort_by([("importance", "descending"), ("id", "ascending")])
+        ids = order["id"].slice(0, count).to_pylist()
+        found = {memory.id: memory for memory in to_memories(snapshot.by_ids(ids))}
+        return [found[identifier] for identifier in ids if identifier in found]
+
+
+def _with_metadata(
+    snapshot: Snapshot, added: Mapping[str, Mapping[str, Any]], around: Surroundings
+) -> pa.Table | None:
+    """The rows with the members added; None where nothing changes."""
+    rows = snapshot.by_ids(list(added))
+    changed = []
+    for place, memory in enumerate(to_memories(rows)):
+        values = {"metadata": {**memory.metadata, **added[memory.id]}}
+        row = edited(snapshot, rows.slice(place, 1), values, scope=memory.scope, now=around.now)
+        if row is not None:
+            changed.append(row)
+    return pa.concat_tables(changed) if changed else None
+
+
+def _parts(conversations: Iterable[Conversation]) -> list[Part]:
+    return [(one.scope, one.to_json()) for one in conversations]
+
+
+def _numbers(conversations: Sequence[Conversation]) -> list[int]:
+    """The `seq` of every message.
+
+    Raises:
+        InvalidInputError: one has none.
+    """
+    seqs = [message.seq for one in conversations for message in one.messages]
+    numbers = [seq for seq in seqs if seq is not None]
+    if len(numbers) < len(seqs):
+        raise InvalidInputError(
+            f"{len(seqs) - len(numbers)} of {len(seqs)} messages have no seq; in order means that "
+            "each has its number"
+        )
+    return numbers
+
+
+def _timed(action: Callable[[], _T]) -> tuple[_T, float]:
+    begun = time.perf_counter()
+    return action(), time.perf_counter() - begun

@@ -1,0 +1,207 @@
+"""The queues, one for each plan; the only module that knows huey.
+
+A task is the id of a job and nothing else: what is true of a job stands in the ledger. So a queue
+may lose a task, or have it twice, and may be deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from huey import Huey, PriorityRedisHuey
+from huey.consumer import Consumer
+from huey.registry import Message
+from huey.serializer import Serializer
+from huey.storage import SqliteStorage
+
+from lance_memory.errors import StorageError
+from lance_memory.extras import require
+from lance_memory.files import make_private, make_private_file, saving
+from lance_memory.jobs.job import ServicePlan
+from lance_memory.ledger import RedisPlace, is_redis
+
+__all__ = ["Consumers", "Queue"]
+
+_PATIENCE: Final = 30.0
+"""Seconds to wait for another process that writes."""
+
+_LOOK: Final = {"initial_delay": 0.05, "max_delay": 0.5}
+"""Seconds between two looks at an empty queue in a file; Redis tells by itself."""
+
+Work = Callable[[str], object]
+"""Is given the id of a job."""
+
+
+class Queue:
+    """Ids of jobs, by plan, the greater priority first.
+
+    Args:
+        where: the path of a SQLite file, or the URL of a Redis server as `RedisPlace.of` takes it.
+            Nothing is opened or made before the first use.
+
+    Every method raises StorageError where the queue cannot be reached.
+    """
+
+    def __init__(self, where: str | os.PathLike[str]) -> None:
+        self._where = os.fspath(where)
+        self._redis = RedisPlace.of(self._where) if is_redis(where) else None
+        self._errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+        if self._redis:
+            self._errors = (require("redis", "redis").RedisError,)
+        self._opened: dict[ServicePlan, Any] = {}
+        self._work: Work | None = None
+
+    def put(self, plan: ServicePlan, job: str, *, priority: int = 0) -> None:
+        """Put a job at the end of its plan's queue, behind those of no lesser priority."""
+        with self._reached():
+            huey = self._of(plan)
+            huey.enqueue(huey.work.s(job, priority=priority))
+
+    def length(self, plan: ServicePlan) -> int:
+        """How many tasks are on it."""
+        with self._reached():
+            return int(self._of(plan).storage.queue_size())
+
+    def jobs(self, plan: ServicePlan) -> set[str]:
+        """All that are on it; reads the whole queue."""
+        with self._reached():
+            huey = self._of(plan)
+            return {_job_of(huey.deserialize_task(data)) for data in huey.storage.enqueued_items()}
+
+    def take(self, plan: ServicePlan) -> str | None:
+        """Take the first off; None: there is none."""
+        with self._reached():
+            huey = self._of(plan)
+            task = huey.dequeue() if huey.storage.queue_size() else None
+            return None if task is None else _job_of(task)
+
+    def consume(self, slots: Mapping[ServicePlan, int], work: Work) -> Consumers:
+        """Start threads, so many for each plan, that take jobs and give them to `work`."""
+        self._work = work
+        with self._reached():
+            consumers = [
+                _Consumer(
+                    self._of(plan), workers=number, periodic=False, scheduler_interval=60, **_LOOK
+                )
+                for plan, number in slots.items()
+            ]
+        for consumer in consumers:
+            consumer.start()
+        return Consumers(consumers)
+
+    def close(self) -> None:
+        """Give back connections; the next call makes new ones."""
+        for huey in self._opened.values():
+            if self._redis:
+                huey.storage.conn.close()
+                huey.storage.pool.disconnect()
+            else:
+                huey.storage.close()
+        self._opened = {}
+
+    def _of(self, plan: ServicePlan) -> Any:
+        if plan not in self._opened:
+            made = _in_redis(self._redis, plan) if self._redis else _in_file(self._where, plan)
+
+            @made.task(name="work")  # type: ignore[untyped-decorator, unused-ignore]
+            def work(job: str) -> None:
+                if self._work is not None:
+                    self._work(job)
+
+            made.work = work
+            self._opened[plan] = made
+        return self._opened[plan]
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            shown = self._redis.shown if self._redis else self._where
+            raise StorageError(
+                f"the queue {shown} could not be read or written ({error}); "
+                "look at the server, or at the file's space and permissions. A damaged file may be "
+                "deleted while no worker runs: they put on a new one what the ledger knows"
+            ) from error
+
+
+def _in_file(path: str, plan: ServicePlan) -> Huey:
+    with saving(f"make the queue {path}"):
+        make_private(Path(path).parent)
+        make_private_file(Path(path))
+    return Huey(
+        str(plan),
+        storage_class=_File,
+        filename=path,
+        timeout=_PATIENCE,
+        results=False,
+        serializer=_Json(),
+    )
+
+
+def _in_redis(place: RedisPlace, plan: ServicePlan) -> Huey:
+    return PriorityRedisHuey(
+        f"{place.prefix}.{plan}",
+        url=place.url,
+        clean_name=False,  # else names that differ in a hyphen would be one
+        results=False,
+        serializer=_Json(),
+    )
+
+
+class Consumers:
+    """The threads that work."""
+
+    def __init__(self, consumers: list[Any]) -> None:
+        self._consumers = consumers
+
+    def look_after(self) -> None:
+        """Start a thread in the place of one that has died."""
+        for consumer in self._consumers:
+            consumer.check_worker_health()
+
+    def stop(self, within: float) -> bool:
+        """Let them end what they do, for so many seconds at most; whether they all have ended."""
+        end = time.monotonic() + within
+        for consumer in self._consumers:
+            consumer.stop_flag.set()
+        for consumer in self._consumers:
+            for thread in (consumer.scheduler, *(each for _, each in consumer.worker_threads)):
+                thread.join(max(0.0, end - time.monotonic()))
+        return not any(
+            thread.is_alive() for one in self._consumers for _, thread in one.worker_threads
+        )
+
+
+class _Consumer(Consumer):  # type: ignore[misc, unused-ignore]
+    def _set_signal_handlers(self) -> None:
+        """Signals are the program's business."""
+
+
+class _File(SqliteStorage):  # type: ignore[misc, unused-ignore]
+    def _create_connection(self) -> sqlite3.Connection:
+        """Without a sync at each task: a power cut may lose some, and the ledger knows them."""
+        connection: sqlite3.Connection = super()._create_connection()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+
+class _Json(Serializer):  # type: ignore[misc, unused-ignore]
+    """Tasks as JSON: who can write to the queue can name jobs, and not make us run anything."""
+
+    def _serialize(self, data: Message) -> bytes:
+        return json.dumps(data).encode()
+
+    def _deserialize(self, data: bytes) -> Message:
+        return Message(*json.loads(bytes(data)))
+
+
+def _job_of(task: Any) -> str:
+    return str(task.args[0])
