@@ -419,10 +419,11 @@ class Ingesting(Maintenance):
 
         (version, upkeep), seconds = _timed(committed)
         tell(resolved.decisions, tenant=around.tenant)
-        found = found.and_then("resolve", Passed(decisions=resolved.decisions), seconds=seconds)
+        done = Passed(items=found.items, decisions=resolved.decisions)
+        found = found.and_then("resolve", done, seconds=seconds)
         inserts = resolved.change.inserts
         ids = tuple(inserts["id"].to_pylist()) if inserts else ()
-        if not dry_run:
+        if not dry_run and any(one.domain in path.overlays for one in found.items):
             known = (one.memory for one in resolved.decisions if one.reason == "replayed")
             mine = list(dict.fromkeys([*ids, *known]))
             laid, seconds = _timed(lambda: self._overlaid(mine, path.overlays, around))

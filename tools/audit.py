@@ -71,8 +71,8 @@ def told_of(found: Any) -> int:
     sys.stdout.writelines(f"{line}\n" for line in known)
     if skipped:
         sys.stdout.write(f"not known to the service, and not audited: {', '.join(skipped)}\n")
-    vulnerabilities = f"known vulnerabilit{'y' if len(known) == 1 else 'ies'}"
-    sys.stdout.write(f"{len(audited)} audited, {len(known)} {vulnerabilities}\n")
+    what = "vulnerability" if len(known) == 1 else "vulnerabilities"
+    sys.stdout.write(f"{len(audited)} audited, {len(known)} known {what}\n")
     return 1 if known else 0
 
 

@@ -351,7 +351,7 @@ def edge(relation, target):
     ("values", "message"),
     [
         ({"key": ["k", "k", "k", None]}, "3 memories share their key .*: a, b, c"),
-        ({"state": ["superseded"] * 4}, "4 memories are superseded and without a successor"),
+        ({"state": ["superseded"] * 4}, "4 memories are superseded and without successor"),
         ({"superseded_by": [None, "a", None, None]}, "1 memory is superseded .*: b"),
         (
             {

@@ -180,9 +180,9 @@ def test_upkeep_that_is_overtaken_says_so_or_wins_and_loses_nothing(store, reope
 
     compact = upkeep._compact
 
-    def overtaken(table, most):
+    def overtaken(table, *bounds):
         other.update(other.list()[0].id, importance=1)
-        compact(table, most)
+        compact(table, *bounds)
 
     monkeypatch.setattr(upkeep, "_compact", overtaken)
     store.optimize()
@@ -197,7 +197,7 @@ def test_upkeep_reports_a_lost_race_as_a_conflict(store, monkeypatch):
 
     store.add("a")
 
-    def lost(table, most):
+    def lost(*_):
         raise CommitConflictError("overtaken")
 
     monkeypatch.setattr(upkeep, "_compact", lost)

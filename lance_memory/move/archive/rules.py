@@ -39,11 +39,11 @@ def refuse_unsound(rows: pa.Table, snapshot: Snapshot, *, where: str, moment: da
             soundness.keys_held_twice(rows, moment),
         ),
         (
-            "{n} [memory is|memories are] superseded and without a successor, or the other way round",
+            "{n} [memory is|memories are] superseded and without successor, or the reverse",
             soundness.unlike_their_state(rows),
         ),
         (
-            "{n} [memory leads back to itself|memories lead back to themselves]",
+            "{n} [memory leads back to itself|memories lead back to themselves] by successors",
             _in_circles(rows, snapshot),
         ),
     ):

@@ -33,8 +33,8 @@ class UpkeepFailure:
     """A step of upkeep that failed, and is tried again with a later write.
 
     Attributes:
-        step: "compact", "fold", "settle" or "clean"; "lock" where the store's directory takes no lock, and
-            "note" where it cannot be written down how upkeep went.
+        step: "compact", "fold", "settle" or "clean"; "lock" where the store's directory takes no
+            lock, and "note" where it cannot be written down how upkeep went.
         error: why, the last time.
         attempts: how often in a row.
         at: when it was tried last.

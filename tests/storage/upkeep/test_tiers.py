@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from functools import partial
-
 from math import log2
 
 from hypothesis import given

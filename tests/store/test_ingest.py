@@ -1,0 +1,347 @@
+"""The verb `ingest`, from what was said to one version, at once and by jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lance_memory import (
+    ConflictError,
+    Conversation,
+    InvalidInputError,
+    Message,
+    Scope,
+    ScopeError,
+    WritePath,
+)
+from lance_memory.testing import check
+
+ANA = {"tenant": "acme", "user": "ana"}
+OPEN = replace(WritePath(), gate=None)
+START = datetime(2025, 1, 1, tzinfo=UTC)
+
+SAID = [
+    {
+        "role": "user",
+        "content": "I live in Paris and I work as a nurse.",
+        "at": "2024-12-31T10:00Z",
+    },
+    {"role": "assistant", "content": "Your favourite colour is green.", "at": "2024-12-31T10:01Z"},
+    {"role": "user", "content": "I love hiking in the Alps.", "at": "2024-12-31T10:02Z"},
+]
+
+
+def contents(view, **where):
+    return sorted(memory.content for memory in view.list(**where))
+
+
+def test_what_a_person_says_of_themselves_becomes_memories_and_the_rest_does_not(store):
+    ana = store.scoped(**ANA)
+    result = ana.ingest(SAID, session="s1")
+    assert contents(ana) == ["I live in Paris", "I love hiking in the Alps.", "I work as a nurse."]
+    assert (result.status, result.version, len(result.ids)) == ("done", store.version, 3)
+    assert result.counts == {"keep": {"kept": 3}, "resolve": {"new": 3}}
+    assert result.messages == 3
+    assert {memory.session for memory in ana.list()} == {"s1"}
+    assert store.log(limit=1)[0].operation == "ingest"
+
+
+def test_a_job_is_one_version_and_can_be_reverted(store):
+    ana = store.scoped(**ANA)
+    ana.ingest(SAID)
+    ana.ingest(["I moved to Berlin last week."])
+    assert contents(ana, states="superseded") == ["I live in Paris"]
+    store.revert(store.version)
+    assert "I live in Paris" in contents(ana)
+    check(store)
+
+
+def test_playing_a_log_again_changes_nothing(store):
+    ana = store.scoped(**ANA)
+    ana.ingest(SAID, path=OPEN)
+    before = store.to_arrow(states="any")
+    again = ana.ingest(SAID, path=OPEN)
+    assert store.to_arrow(states="any").equals(before)
+    assert again.ids == ()
+    assert again.counts["resolve"] == {"reject": 3}
+
+
+def test_recalled_text_that_is_fed_back_does_not_become_a_memory(store):
+    ana = store.scoped(**ANA)
+    ana.ingest(SAID, path=OPEN)
+    recalled = [hit.memory.content for hit in ana.search("hiking Alps Paris").hits]
+    for _ in range(3):
+        ana.ingest([{"role": "system", "content": "\n".join(recalled)}], path=OPEN)
+        ana.ingest([{"role": "assistant", "content": recalled[0]}], path=OPEN)
+    assert len(ana.list(states="any")) == 3
+
+
+def test_a_blocked_conversation_is_an_ordinary_answer(store):
+    before = store.version
+    result = store.scoped(**ANA).ingest(["hi"])
+    assert (result.status, result.reason, result.ids) == ("L2", "low_quality", ())
+    assert store.version == before
+
+
+def test_secrets_are_in_no_file_of_the_store_at_any_time(store):
+    said = "I live in Paris. My e-mail is ana@example.com. My password is hunter2hunter2."
+    ana = store.scoped(**ANA)
+    ana.ingest([said])
+    ana.ingest([f"{said} I have a dog."], wait=False)
+    raw = b"".join(p.read_bytes() for p in store._table.place.local.rglob("*") if p.is_file())
+    assert b"ana@example.com" not in raw
+    assert b"hunter2" not in raw
+    assert store.count() > 0
+
+
+def test_a_dry_run_says_what_would_be_and_writes_nothing(store):
+    ana, before = store.scoped(**ANA), store.version
+    would = ana.ingest(SAID, dry_run=True)
+    assert (store.version, store.count(states="any")) == (before, 0)
+    did = ana.ingest(SAID)
+    assert (would.ids, would.counts) == (did.ids, did.counts)
+
+
+def test_a_handle_kept_to_a_user_ingests_nothing_of_another(store):
+    other = Conversation(messages=(Message(content="I live in Rome."),), scope=Scope(user="eva"))
+    with pytest.raises(ScopeError):
+        store.scoped(**ANA).ingest(other)
+    with pytest.raises(InvalidInputError, match="2 tenants"):
+        store.ingest([replace(other, scope=Scope(tenant=name)) for name in ("acme", "beta")])
+    assert store.count(states="any") == 0
+
+
+@pytest.mark.parametrize(
+    "said", [[], None, b"I live in Paris", [3], [{"content": "x", "role": "?"}]]
+)
+def test_what_is_no_conversation_is_refused(store, said):
+    with pytest.raises(InvalidInputError):
+        store.ingest(said, tenant="acme")
+
+
+def test_without_an_embedder_that_works_memories_are_found_by_words_and_mended_later(
+    store, embedder, reopen, tmp_path
+):
+    class Failing:
+        name, dimension = embedder.name, embedder.dimension
+
+        def embed(self, texts):
+            raise RuntimeError("the model is away")
+
+    ana = reopen(tmp_path / "store", embedder=Failing()).scoped(**ANA)
+    result = ana.ingest(SAID, path=OPEN)
+    assert result.degraded[0].startswith("embed: ")
+    assert len(result.ids) == 3
+    store = reopen(tmp_path / "store")
+    lacking = [f for f in store.doctor().findings if f.code == "no_vector"]
+    assert lacking
+    assert [hit.memory.content for hit in store.search("hiking", mode="text").hits] == [
+        "I love hiking in the Alps."
+    ]
+    mended = store.embed_missing(limit=2)
+    assert (mended.embedded, mended.left) == (2, 1)
+    assert store.embed_missing().left == 0
+    assert not [f for f in store.doctor().findings if f.code == "no_vector"]
+    check(store)
+
+
+def test_an_overlay_adds_what_its_domain_knows_and_one_that_fails_undoes_nothing(store):
+    class Failing:
+        name = "broken"
+
+        def additions(self, memories, *, now):
+            raise KeyError("secret content")
+
+    said = ["I got 1450 on the SAT, and my goal is to study physics at MIT."]
+    path = replace(OPEN, overlays={"education": (*OPEN.overlays["education"], Failing())})
+    result = store.scoped(**ANA).ingest(said, domain="education", path=path)
+    laid = [d for d in result.decisions if d.step == "overlay"]
+    assert [(d.verdict, d.reason) for d in laid] == [
+        ("added", "education"),
+        ("failed", "broken: KeyError"),
+    ]
+    assert result.ids
+    assert any("education" in memory.metadata for memory in store.list())
+    assert result.version == store.version
+
+
+# -- jobs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.disk
+def test_a_queued_job_is_done_by_a_worker_and_tells_every_decision(store):
+    ana = store.scoped(**ANA)
+    queued = ana.ingest(SAID, wait=False, plan="enterprise")
+    assert (queued.status, queued.ids, store.count()) == ("queued", (), 0)
+    assert store.worker().drain() == 1
+    job = store.jobs.get(queued.job)
+    assert (job.state, job.memories) == ("done", 3)
+    assert contents(ana) == ["I live in Paris", "I love hiking in the Alps.", "I work as a nurse."]
+    assert ana.ingest(SAID, path=OPEN).counts["resolve"] == {"reject": 3}
+
+
+@pytest.mark.disk
+def test_a_key_names_one_job_and_one_answer(store, reopen, tmp_path):
+    ana = store.scoped(**ANA)
+    first = ana.ingest(SAID, idempotency_key="k1")
+    again = reopen(tmp_path / "store").scoped(**ANA).ingest(SAID, idempotency_key="k1")
+    assert again == first
+    assert first.status == "done"
+    with pytest.raises(ConflictError):
+        ana.ingest(["I live in Rome."], idempotency_key="k1")
+    other = store.scoped(tenant="beta", user="ana").ingest(SAID, idempotency_key="k1")
+    assert other.job != first.job
+
+
+@pytest.mark.disk
+def test_what_the_gate_said_to_a_key_it_says_again(store):
+    ana = store.scoped(**ANA)
+    assert ana.ingest(["hi"], idempotency_key="k").status == "L2"
+    assert ana.ingest(["hi"], idempotency_key="k").status == "L2"
+    assert [job.state for job in store.jobs.list()] == ["done"]
+
+
+@pytest.mark.disk
+def test_a_job_that_is_run_twice_stores_once(store):
+    ana = store.scoped(**ANA)
+    queued = ana.ingest(SAID, wait=False)
+    records = store.jobs.records
+    payload = records.payload(queued.job)
+    store.worker().drain()
+    before = store.to_arrow(states="any")
+    store._run_job(WritePath(), payload, store.jobs.get(queued.job))
+    assert store.to_arrow(states="any").equals(before)
+
+
+@pytest.mark.disk
+def test_forgetting_a_person_forgets_what_is_queued_and_what_the_gate_knows(store):
+    ana, eva = store.scoped(**ANA), store.scoped(tenant="acme", user="eva")
+    ana.ingest(SAID)
+    ana.ingest(["I play the violin in an orchestra."], wait=False)
+    eva.ingest(["I play the cello in a quartet."], wait=False)
+    store.forget(**ANA)
+    store.worker().drain()
+    assert contents(store) == ["I play the cello in a quartet."]
+    raw = b"".join(p.read_bytes() for p in store._table.place.local.rglob("*") if p.is_file())
+    assert b"violin" not in raw
+    assert ana.ingest(SAID).status == "done", "the gate remembers no input of hers"
+
+
+# -- order ----------------------------------------------------------------------------------------
+
+
+def event(seq, text):
+    return [Message(content=text, seq=seq)]
+
+
+@pytest.mark.disk
+def test_events_that_come_too_early_wait_for_those_before_them(store):
+    acme = store.scoped(tenant="acme", user="ana")
+    late = acme.ingest(event(1, "I live in Rome."), ordered=True, path=OPEN)
+    assert (late.status, store.count()) == ("buffered", 0)
+    assert store.order.status("acme").gaps == ((0, 0),)
+    first = acme.ingest(event(0, "I live in Paris."), ordered=True, path=OPEN)
+    assert first.status == "done"
+    assert store.jobs.get(late.job).state == "done"
+    assert store.order.status("acme").contiguous == 1
+    replay = acme.ingest(event(1, "I live in Rome."), ordered=True, path=OPEN)
+    assert (replay.status, replay.reason) == ("done", "replayed")
+
+
+@pytest.mark.disk
+def test_a_gap_is_given_up_after_its_time_and_stays_to_be_seen(store, clock):
+    acme = store.scoped(tenant="acme", user="ana")
+    acme.ingest(event(0, "I live in Paris."), ordered=True, path=OPEN)
+    early = acme.ingest(event(2, "I play the violin."), ordered=True, path=OPEN)
+    store.worker(path=OPEN).drain()
+    assert store.jobs.get(early.job).state == "waiting"
+    clock.forward(minutes=6)
+    store.worker(path=OPEN).drain()
+    assert store.jobs.get(early.job).state == "done"
+    marks = store.order.status("acme")
+    assert (marks.contiguous, marks.gaps) == (0, ((1, 1),))
+
+
+@pytest.mark.disk
+def test_consolidation_goes_no_further_than_the_contiguous_watermark(store, clock):
+    acme = store.scoped(tenant="acme", user="ana")
+    for seq, text in (
+        (0, "I like green tea"),
+        (2, "I like green tea much"),
+        (3, "I like green tea"),
+    ):
+        acme.ingest(event(seq, text), ordered=True, path=OPEN)
+    clock.forward(minutes=6)
+    store.worker(path=OPEN).drain()
+    acme.add("the green tea is hot", seq=0)
+    acme.add("green tea is the hot", seq=5)
+    assert acme.consolidate(dry_run=True, guard=None).selected == len(
+        [m for m in acme.list() if m.seq is None or m.seq <= 0]
+    )
+    store.order.skip("acme", (1, 1))
+    assert acme.consolidate(dry_run=True, guard=None).selected == acme.count()
+
+
+@pytest.mark.disk
+def test_messages_without_numbers_cannot_be_ordered(store):
+    with pytest.raises(InvalidInputError, match="no seq"):
+        store.scoped(**ANA).ingest(SAID, ordered=True)
+
+
+# -- laws -----------------------------------------------------------------------------------------
+
+SENTENCES = [
+    "I live in Paris.",
+    "I moved to Berlin last week.",
+    "I live in Rome.",
+    "I love hiking in the Alps.",
+    "I don't like hiking in the Alps.",
+    "I work as a nurse.",
+    "My sister Ana lives in Oslo.",
+    "I might be allergic to nuts.",
+    "What is the time?",
+]
+
+
+@st.composite
+def logs(draw):
+    """Conversations of two sessions, each message with a moment of its own."""
+    chosen = draw(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6))
+    return [
+        Conversation(
+            messages=(Message(content=text, ref=f"e{place}", at=START + timedelta(days=place)),),
+            scope=Scope(tenant="acme", user="ana", session=f"s{place % 2}"),
+        )
+        for place, text in enumerate(chosen)
+    ]
+
+
+def picture(store):
+    """All that is to be the same: without moments of writing and without places in a job."""
+    return sorted(
+        (m.content, str(m.state), m.superseded_by or "", m.source_ref, round(m.confidence, 5))
+        for m in store.list(states="any")
+    )
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(log=logs())
+def test_a_batch_is_its_conversations_one_by_one_and_a_log_played_twice_is_played_once(
+    log, reopen, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("laws")
+    batch, single = reopen(folder / "batch"), reopen(folder / "single")
+    batch.ingest(log, path=OPEN)
+    for one in log:
+        single.ingest(one, path=OPEN)
+    assert picture(batch) == picture(single)
+    batch.ingest(log, path=OPEN)
+    assert picture(batch) == picture(single)
