@@ -1,10 +1,10 @@
 """The write path on real conversations: what it keeps and why, how fast, and what a job costs.
 
 LoCoMo's conversations, read from a file beside the project (CC BY-NC: never copied into it), are
-ingested with the defaults: each session a conversation, each conversation's ten or so sessions a
-tenant's user. Run it from the repository root:
+ingested with the defaults: each session is a conversation, each sample a user. Run it from the repository root:
 
     .venv/bin/python bench/ingest.py [--data FILE] [--only counts speed embedder queue]
+        [--tuning] [--conversations N]
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +172,7 @@ def measure_queue(folder: Path) -> None:
                 scope=Scope(tenant="bench", user=f"u{number}"),
             )
             begun = time.perf_counter()
-            desk.accept([(whole.scope, whole.to_json())], tenant="bench", now=datetime.now(UTC))
+            desk.accept([(whole.scope, whole.to_json())], tenant="bench")
             times.append(1_000 * (time.perf_counter() - begun))
     median = statistics.median(times[20:])
     emit(
@@ -186,15 +185,17 @@ def measure_queue(folder: Path) -> None:
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what was asked for."""
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--data")
     words.add_argument("--tuning", action="store_true", help="only the tuning conversations")
+    words.add_argument("--conversations", type=int, help="only so many of them")
     parts = ("counts", "speed", "embedder", "queue")
     words.add_argument("--only", nargs="+", choices=parts, default=parts)
-    given = words.parse_args()
-    samples = conversations(data_path(given.data), only=TUNING if given.tuning else ())
+    given = words.parse_args(arguments)
+    only = TUNING if given.tuning else ()
+    samples = conversations(data_path(given.data), only=only)[: given.conversations]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         if "counts" in given.only:
