@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["drawn", "explained", "steps", "summary"]
 
 _PASSED = {"kept", "pending"}
-_WITH_A_LIST = {"rejected", "conflicts", "redacted", "blocked", "degraded"}
 
 
 def summary(result: IngestResult, conversations: int) -> dict[str, Any]:
     """The figures of one call, by name."""
     of = _by_step(result)
     kept = Counter(d.verdict for d in of.get("keep", ()))
+    discarded = [d for d in of.get("extract", []) + of.get("keep", []) if d.verdict not in _PASSED]
     redacted: Counter[str] = Counter()
     for decision in of.get("redact", ()):
         redacted.update({kind: int(n) for kind, n in decision.figures.items()})
@@ -39,7 +39,7 @@ def summary(result: IngestResult, conversations: int) -> dict[str, Any]:
         "candidates": kept.total(),
         "kept": kept["kept"],
         "pending": kept["pending"],
-        "rejected": _counted(d.reason for d in of.get("keep", ()) if d.verdict not in _PASSED),
+        "rejected": _counted(d.reason for d in discarded),
         "conflicts": _counted(d.verdict for d in of.get("resolve", ()) if d.verdict != "new"),
         "blocked": _counted(f"{d.verdict} {d.reason}" for d in of.get("gate", ())),
         "redacted": dict(sorted(redacted.items())),
@@ -61,12 +61,12 @@ def drawn(told: Mapping[str, Any]) -> RenderableType:
     """The summary, a line for each figure."""
     shown: dict[str, Any] = {}
     for name, value in told.items():
-        if name in ("uri", "ids", "seconds"):
+        if name in ("uri", "ids", "seconds", "degraded"):
             continue
         if isinstance(value, Mapping):
             shown[name] = ", ".join(f"{key} {number}" for key, number in value.items())
         else:
-            shown[name] = "; ".join(value) if isinstance(value, list) else value
+            shown[name] = value
     shown["status"] = " ".join(filter(None, (told["status"], shown.pop("reason"))))
     shown["eta"] = "" if told["eta"] is None else f"{told['eta']:.1f} s"
     steps = ", ".join(f"{name} {took:.2f}" for name, took in told["seconds"].items())
