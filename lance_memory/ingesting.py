@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
-import pyarrow as pa
-
-from lance_memory.admission import Addition, KnownContents, edited
-from lance_memory.beside import Beside
-from lance_memory.embed import Embedder
 from lance_memory.errors import InvalidInputError, RejectedError
-from lance_memory.govern.forget.run import Queries
 from lance_memory.ingest import (
-    Additions,
     Arrived,
     Conversation,
-    Decision,
     IngestResult,
     IngestStatus,
     Order,
-    Overlay,
-    Passed,
     Surroundings,
     Travelled,
     Users,
     WritePath,
     conversations_of,
-    tell,
     travelled,
-    vectors_of,
 )
-from lance_memory.ingest.resolve import Resolved
 from lance_memory.jobs import Desk, Job, JobState, Part, ServicePlan, Worker
-from lance_memory.maintenance import Maintenance
-from lance_memory.record.filters import Filter
 from lance_memory.record.identity import new_id
-from lance_memory.record.memory import SCOPE_LEVELS, Memory, Scope
-from lance_memory.record.rows import to_memories
-from lance_memory.record.times import Clock
-from lance_memory.storage import ChangeSet, Snapshot, Table, Upkeep
-from lance_memory.usage import QueryLog
+from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.remembering import Remembering
 
 __all__ = ["Ingesting", "Whose"]
-
-_T = TypeVar("_T")
-_OWNER = ("tenant", "user", "agent")
-"""The levels within which memories are compared; sessions and runs come and go."""
 
 _PATIENCE = 60.0
 """Seconds to wait for another process that does the same job."""
@@ -67,26 +44,8 @@ class Whose(TypedDict, total=False):
     domain: str
 
 
-class Ingesting(Maintenance):
-    """The verbs of the write path, and how one job becomes one version."""
-
-    def __init__(
-        self,
-        table: Table,
-        *,
-        embedder: Embedder,
-        clock: Clock,
-        beside: Beside,
-        path: WritePath,
-        author: str = "",
-        queries: QueryLog | None = None,
-        upkeep: Upkeep | None = None,
-    ) -> None:
-        super().__init__(
-            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
-        )
-        self._beside = beside
-        self._path = path
+class Ingesting(Remembering):
+    """The verbs of the write path, and what is done by a job."""
 
     def ingest(
         self,
@@ -351,186 +310,6 @@ class Ingesting(Maintenance):
                 return replace(known, status=IngestStatus.RUNNING, eta=job.eta)
         return replace(known, status=IngestStatus.QUEUED, eta=job.eta)
 
-    # -- inside: one job ------------------------------------------------------------------
-
-    def _through(
-        self,
-        conversations: Sequence[Conversation],
-        path: WritePath,
-        around: Surroundings,
-        *,
-        dry_run: bool,
-    ) -> IngestResult:
-        """All steps, in this process."""
-        begun = travelled(Travelled.beginning(conversations), path.entering, around)
-        if not begun.items:
-            return self._turned_away(begun, around)
-        return self._remembered(begun, path, around, dry_run=dry_run)
-
-    def _turned_away(self, begun: Travelled, around: Surroundings) -> IngestResult:
-        """The answer where no conversation came in: why the last of them did not."""
-        last = begun.decisions[-1] if begun.decisions else None
-        verdict = last.verdict if last else ""
-        status = IngestStatus(verdict) if verdict in set(IngestStatus) else IngestStatus.DONE
-        return self._answer(
-            begun, around, version=self.version, status=status, reason=last.reason if last else ""
-        )
-
-    def _remembered(
-        self,
-        begun: Travelled,
-        path: WritePath,
-        around: Surroundings,
-        *,
-        dry_run: bool = False,
-    ) -> IngestResult:
-        """From conversations that were let in to the answer: find, embed, resolve, commit, add."""
-        found = travelled(begun, path.finding, around)
-        embedding = partial(
-            vectors_of, found.items, around.embed, dimension=self._table.format.dimension
-        )
-        vectors, seconds = _timed(embedding)
-        lacking = (vectors.missing,) if vectors.missing else ()
-        found = found.and_then(
-            "embed", Passed(items=found.items, degraded=lacking), seconds=seconds
-        )
-        resolved = Resolved(change=ChangeSet(audit=self._audit("ingest")), decisions=())
-
-        def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal resolved
-            resolved = path.resolve.resolved(
-                snapshot,
-                found.items,
-                vectors,
-                audit=self._audit("ingest", op_id=around.job),
-                now=around.now,
-                embed=around.embed,
-            )
-            self._refuse_outside(resolved.change)
-            return resolved.change
-
-        def committed() -> tuple[int, str]:
-            if dry_run:
-                snapshot = self._snapshot()
-                plan(snapshot)
-                return snapshot.version, ""
-            _, made, failed = self._commit(plan)
-            return made.version, failed
-
-        (version, upkeep), seconds = _timed(committed)
-        tell(resolved.decisions, tenant=around.tenant)
-        done = Passed(items=found.items, decisions=resolved.decisions)
-        found = found.and_then("resolve", done, seconds=seconds)
-        inserts = resolved.change.inserts
-        ids = tuple(inserts["id"].to_pylist()) if inserts else ()
-        if not dry_run and any(one.domain in path.overlays for one in found.items):
-            known = (one.memory for one in resolved.decisions if one.reason == "replayed")
-            mine = list(dict.fromkeys([*ids, *known]))
-            laid, seconds = _timed(lambda: self._overlaid(mine, path.overlays, around))
-            tell(laid, tenant=around.tenant)
-            found = found.and_then("overlay", Passed(decisions=tuple(laid)), seconds=seconds)
-            version = self.version if laid else version
-        return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
-
-    def _answer(
-        self,
-        through: Travelled,
-        around: Surroundings,
-        *,
-        version: int,
-        status: IngestStatus = IngestStatus.DONE,
-        reason: str = "",
-        ids: tuple[str, ...] = (),
-        upkeep: str = "",
-    ) -> IngestResult:
-        return IngestResult(
-            uri=self.uri,
-            version=version,
-            status=status,
-            reason=reason,
-            job=around.job,
-            ids=ids,
-            decisions=through.decisions,
-            degraded=through.degraded,
-            seconds=through.seconds,
-            messages=through.messages,
-            upkeep=upkeep,
-        )
-
-    # -- what domains add -----------------------------------------------------------------
-
-    def _overlaid(
-        self,
-        ids: Sequence[str],
-        overlays: Mapping[str, tuple[Overlay, ...]],
-        around: Surroundings,
-    ) -> list[Decision]:
-        """Add what domains know of the memories. What fails is told, and undoes nothing."""
-        rows = self._table.latest().by_ids(ids) if ids else None
-        memories = to_memories(rows) if rows else []
-        decisions: list[Decision] = []
-        for domain, several in overlays.items():
-            chosen = [memory for memory in memories if memory.metadata.get("domain") == domain]
-            if chosen:
-                decisions += [self._laid(overlay, chosen, around) for overlay in several]
-        return decisions
-
-    def _laid(self, overlay: Overlay, memories: Sequence[Memory], around: Surroundings) -> Decision:
-        try:
-            additions = overlay.additions(memories, now=around.now)
-            change, _, _ = self._commit(self._adding(additions, overlay, around))
-        except Exception as error:  # noqa: BLE001 - an overlay is anybody's code, and is told of
-            reason = f"{overlay.name}: {type(error).__name__}"
-            return Decision(step="overlay", verdict="failed", reason=reason)
-        figures = {name: float(number) for name, number in change.counts().items() if number}
-        return Decision(step="overlay", verdict="added", reason=overlay.name, figures=figures)
-
-    def _adding(
-        self, additions: Additions, overlay: Overlay, around: Surroundings
-    ) -> Callable[[Snapshot], ChangeSet]:
-        """The plan of what an overlay adds."""
-        addition = Addition(
-            self._take_in(list(additions.rows), around.now),
-            embed=self._embed,
-            known_contents=KnownContents(),
-            now=around.now,
-        )
-        addition.prepare(self._table.latest, None)
-
-        def plan(snapshot: Snapshot) -> ChangeSet:
-            return ChangeSet(
-                audit=self._audit("overlay", overlay.name, op_id=f"{around.job}.{overlay.name}"),
-                inserts=addition.new_rows(snapshot),
-                updates=_with_metadata(snapshot, additions.metadata, around),
-                looked=True,
-            )
-
-        return plan
-
-    # -- surroundings ---------------------------------------------------------------------
-
-    def _around(
-        self, conversations: Sequence[Conversation], *, job: str, dry_run: bool = False
-    ) -> Surroundings:
-        """What the steps of one job may use.
-
-        Raises:
-            InvalidInputError: the conversations are of several tenants.
-        """
-        tenants = sorted({conversation.scope.tenant for conversation in conversations})
-        if len(tenants) > 1:
-            raise InvalidInputError(
-                f"the conversations are of {len(tenants)} tenants; a job is of one: call once each"
-            )
-        return Surroundings(
-            now=self._moment(),
-            job=job,
-            tenant=tenants[0] if tenants else "",
-            embed=self._embed,
-            known=self._known,
-            ledger=None if dry_run else self._beside.ledger,
-        )
-
     def _desk(self) -> Desk:
         if self._beside.desk is None:
             raise InvalidInputError(
@@ -539,52 +318,12 @@ class Ingesting(Maintenance):
             )
         return self._beside.desk
 
-    def _dead_jobs(self) -> list[str]:
-        desk = self._beside.desk if self._beside.used else None
-        return [job.id for job in desk.list(states=[JobState.DEAD])] if desk else []
-
-    def _query_rows(self) -> Queries:
-        logged = super()._query_rows()
-
-        def remove(ids: Sequence[str], texts: Sequence[str], emptied: Sequence[Scope]) -> int:
-            self._beside.forget_words([*ids, *texts])
-            for scope in emptied:
-                self._beside.forget(scope)
-            return logged.remove(ids, texts, emptied)
-
-        return Queries(count=logged.count, remove=remove)
-
-    def _forget_beside(self, chosen: Filter) -> None:
-        if chosen == Filter(scope=chosen.scope, states="any"):
-            self._beside.forget(chosen.scope)
-
     def _order(self) -> Order:
         return Order(self._beside.ledger)
 
-    def _known(self, scope: Scope, count: int) -> list[Memory]:
-        """The visible memories of a tenant, user and agent, the most important first."""
-        owner = Scope(**{level: getattr(scope, level) for level in _OWNER})
-        chosen = Filter(scope=self._scope.narrowed(**owner.given()))
-        snapshot = self._table.latest()
-        rows = snapshot.scan(chosen.predicate(self._moment()), columns=["id", "importance"])
-        order = rows.sort_by([("importance", "descending"), ("id", "ascending")])
-        ids = order["id"].slice(0, count).to_pylist()
-        found = {memory.id: memory for memory in to_memories(snapshot.by_ids(ids))}
-        return [found[identifier] for identifier in ids if identifier in found]
-
-
-def _with_metadata(
-    snapshot: Snapshot, added: Mapping[str, Mapping[str, Any]], around: Surroundings
-) -> pa.Table | None:
-    """The rows with the members added; None where nothing changes."""
-    rows = snapshot.by_ids(list(added))
-    changed = []
-    for place, memory in enumerate(to_memories(rows)):
-        values = {"metadata": {**memory.metadata, **added[memory.id]}}
-        row = edited(snapshot, rows.slice(place, 1), values, scope=memory.scope, now=around.now)
-        if row is not None:
-            changed.append(row)
-    return pa.concat_tables(changed) if changed else None
+    def _dead_jobs(self) -> list[str]:
+        desk = self._beside.desk if self._beside.used else None
+        return [job.id for job in desk.list(states=[JobState.DEAD])] if desk else []
 
 
 def _parts(conversations: Iterable[Conversation]) -> list[Part]:
@@ -605,8 +344,3 @@ def _numbers(conversations: Sequence[Conversation]) -> list[int]:
             "each has its number"
         )
     return numbers
-
-
-def _timed(action: Callable[[], _T]) -> tuple[_T, float]:
-    begun = time.perf_counter()
-    return action(), time.perf_counter() - begun

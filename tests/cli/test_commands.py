@@ -7,11 +7,28 @@ import json
 import pytest
 from command_tree import commands
 
+from lance_memory import MemoryStore
+
+TEXT = "I was born in Porto, and I work as a nurse."
 FORMATS = ["human", "json", "jsonl", "quiet"]
 COMMANDS = {
     "init": ["init"],
     "add": ["add", "a new thing", "--user", "ann"],
     "import": ["import", "-"],
+    "ingest": ["ingest", "-", "--user", "ann"],
+    "pending list": ["pending", "list"],
+    "pending approve": ["pending", "approve", "PENDING"],
+    "pending reject": ["pending", "reject", "PENDING"],
+    "clarify list": ["clarify", "list"],
+    "clarify answer": ["clarify", "answer", "CLASH", "both", "--reason", "she said so"],
+    "jobs list": ["jobs", "list"],
+    "jobs show": ["jobs", "show", "JOB"],
+    "jobs retry": ["jobs", "retry", "DEAD"],
+    "jobs purge": ["jobs", "purge", "--yes"],
+    "worker": ["worker", "--once"],
+    "watermarks": ["watermarks"],
+    "history": ["history", "k0"],
+    "embed-missing": ["embed-missing", "--limit", "5"],
     "upsert": ["upsert", "the kettle is new", "--key", "k0", "--user", "ann"],
     "update": ["update", "k0", "--importance", "0.9", "--reason", "it matters"],
     "supersede": ["supersede", "k0", "k1", "--with", "the kettle is broken"],
@@ -62,13 +79,47 @@ def test_every_command_is_in_the_table():
     assert set(COMMANDS) == set(commands())
 
 
+@pytest.fixture
+def waiting(store):
+    """What of the write path waits in the store, by the word that stands for it."""
+    names: dict[str, str] = {}
+
+    def made(*words):
+        opened = MemoryStore.open(store, create=False)
+        if "PENDING" in words or words[0] == "pending":
+            names["PENDING"] = opened.add("she may like tea", user="ann", state="pending").id
+        if words[0] == "clarify":
+            for day, city in ((1, "Lisbon"), (2, "Porto")):
+                at = f"2025-01-0{day}T12:00:00+00:00"
+                said = {"role": "user", "content": f"I live in {city} with my cats.", "at": at}
+                opened.ingest([said], user="ann")
+            (names["CLASH"],) = [one.memory.id for one in opened.clarifications()]
+        if words[0] in ("jobs", "worker"):
+            desk = opened.jobs
+            for name in ("DEAD", "JOB"):
+                names[name] = opened.ingest(TEXT, user="ann", wait=False).job
+            (scope,) = desk.get(names["DEAD"]).scopes
+            none = {"messages": [{"content": 7}], "scope": {}, "source": "", "domain": ""}
+            desk.records.put_payload(names["DEAD"], [(scope, none)])
+            if words[0] == "jobs":
+                opened.worker().drain()
+        if words[0] == "watermarks":
+            opened.ingest([{"role": "user", "content": TEXT, "seq": 0}], tenant="t", ordered=True)
+        opened.close()
+        return names
+
+    return made
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_answers_in_every_format(name, form, lmem, store, plan_file, moved, tmp_path):
+def test_every_command_answers_in_every_format(
+    name, form, lmem, store, plan_file, moved, waiting, tmp_path
+):
     copies = {name: str(tmp_path / name.lower()) for name in ("COPY", "COPY.jsonl")}
-    places = {"PLAN": str(plan_file), **copies, **moved}
+    places = {"PLAN": str(plan_file), **copies, **moved, **waiting(*COMMANDS[name])}
     words = [places.get(word, word) for word in COMMANDS[name]]
-    done = lmem(*words, "--format", form, stdin='{"content": "from stdin"}\n')
+    done = lmem(*words, "--format", form, stdin=f'{{"content": "{TEXT}"}}\n')
     assert (done.code, "error" in done.err) == (0, False), done.err
     assert done.out.strip() or name in SILENT
     if form == "json":

@@ -34,7 +34,8 @@ def dead(queue):
     identifier = queue(user="ill")
     desk = MemoryStore.open(os.environ["LMEM_STORE"]).jobs
     (scope,) = desk.get(identifier).scopes
-    desk.records.put_payload(identifier, [(scope, {"no": "conversation"})])
+    none = {"messages": [{"content": 7}], "scope": {}, "source": "", "domain": ""}
+    desk.records.put_payload(identifier, [(scope, none)])
     return identifier
 
 
@@ -86,7 +87,7 @@ def test_a_poisoned_job_dies_is_told_of_and_blocks_no_other(lmem, queue, dead):
 
 
 def test_purge_shows_and_asks(lmem, queue, dead):
-    other, waiting = queue(user="well"), None
+    other = queue(user="well")
     lmem("worker", "--once")
     waiting = queue(user="later")
     assert lmem("jobs", "purge").code == 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-LISBON = "Mara: I live in Lisbon, by the way, and have done so for years.\n"
-PORTO = "Mara: I live in Porto, and it rains here all the time.\n"
+LISBON = "User: I live in Lisbon, by the way, and have done so for years.\n"
+PORTO = "User: I live in Porto, and it rains here all the time.\n"
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def test_what_is_pending_is_listed_with_what_it_waits_for(lmem, pending, clash):
 def test_one_that_is_named_is_decided_at_once(lmem, pending):
     done = lmem("pending", "approve", pending[0], "--reason", "she said so", "--format", "quiet")
     assert (done.code, done.out.split()) == (0, [pending[0]])
-    assert lmem("pending", "reject", pending[1][:30]).code in (0, 2)  # ids may begin alike
+    assert lmem("log", "--limit", "1", "--format", "json").json[0]["reason"] == "she said so"
+    assert lmem("pending", "reject", f"..{pending[1][-8:]}").code == 0
     assert active(lmem) == ["she may like tea"]
-    assert lmem("log", "--limit", "2", "--format", "json").json[-1]["reason"] in ("she said so", "")
     again = lmem("pending", "approve", pending[0])
     assert (again.code, "not pending" in again.err) == (4, True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -29,7 +29,7 @@ OWNER = ("tenant", "user", "agent")
 _READ_ALL = 20_000
 """Up to as many memories of an owner, all are read; beyond, those that are asked about."""
 
-_NEAREST = 16
+_NEAREST = 8
 """Neighbours of a candidate that are looked at."""
 
 _FLOOR = 0.5
@@ -74,13 +74,12 @@ class Board:
         self._rows = _read(snapshot, owner, wanted)
         self._places = {i: n for n, i in enumerate(self._rows["id"].to_pylist())}
         self._held: dict[str, Held] = {}
-        self._fresh: list[Held] = []
-        self._near: dict[int, list[tuple[float, str]]] = {}
+        self._fresh = _Fresh(rows=2 * len(wanted.texts), dimension=snapshot.dimension)
 
     def add(self, held: Held) -> None:
         """One memory more."""
         self._held[held.id] = held
-        self._fresh.append(held)
+        self._fresh.add(held)
 
     def find(self, identifier: str) -> Held | None:
         """The memory with this id."""
@@ -107,13 +106,13 @@ class Board:
         """The memories of a kind with a claim about the topic, in whatever state."""
         names = attributes_about(topic.attribute)
         ids = [i for name in names for i in self._by_attribute.get(name, ())]
-        found = [self.find(i) for i in dict.fromkeys(ids)] + list(self._fresh)
+        found = [*map(self.find, dict.fromkeys(ids)), *self._fresh.about(topic)]
         return [h for h in found if h and h.kind == kind and h.statement.topic == topic]
 
     def others(self, topic: Topic, kind: str) -> list[Held]:
         """The standing memories with another value of the same attribute of the same subject."""
         ids = [i for n in attributes_about(topic.attribute) for i in self._by_attribute.get(n, ())]
-        found = [self.find(i) for i in dict.fromkeys(ids)] + list(self._fresh)
+        found = [*map(self.find, dict.fromkeys(ids)), *self._fresh.about(topic)]
         return [
             h
             for h in found
@@ -129,7 +128,7 @@ class Board:
     def saying(self, content_hash: str, kind: str) -> list[Held]:
         """The memories of a kind with exactly this content, in whatever state."""
         found = [self.find(i) for i in self._by_hash.get(content_hash, ())]
-        found += [h for h in self._fresh if h.content_hash == content_hash]
+        found += self._fresh.by_hash.get(content_hash, [])
         return [h for h in found if h and h.kind == kind]
 
     def neighbours(self, place: int, kind: str) -> list[tuple[Held, float | None]]:
@@ -148,14 +147,9 @@ class Board:
             if held is not None:
                 measured = bool(self._wanted.valid[place]) and self._has_vector(identifier)
                 found.append((likeness, held, likeness if measured else None))
-        vector = self._wanted.vectors[place] if self._wanted.valid[place] else None
-        words = content_words(self._wanted.texts[place])
-        for held in self._fresh:
-            if vector is not None and held.vector is not None:
-                cosine = float(held.vector @ vector)
-                found.append((cosine, held, cosine))
-            else:
-                found.append((_share(words, content_words(held.statement.content)), held, None))
+        valid = bool(self._wanted.valid[place])
+        vector = self._wanted.vectors[place] if valid else None
+        found += self._fresh.near(vector, self._wanted.texts[place])
         near = [one for one in found if one[0] >= _FLOOR and one[1].kind == kind]
         near.sort(key=lambda one: (-one[0], one[1].id))
         return [(held, cosine) for _, held, cosine in near[:_NEAREST]]
@@ -169,7 +163,7 @@ class Board:
     @property
     def fresh(self) -> list[Held]:
         """What is to be stored, in order."""
-        return self._fresh
+        return self._fresh.all
 
     def _fetched(self, identifier: str) -> Held | None:
         rows = self._snapshot.by_ids([identifier])
@@ -273,9 +267,50 @@ def _best(cosines: NDArray[np.float32]) -> NDArray[np.intp]:
     return best
 
 
-def _share(one: Collection[str], other: Collection[str]) -> float:
-    common = len(set(one) & set(other))
-    return common / (len(one) + len(other) - common) if common else 0.0
+class _Fresh:
+    """The memories that are about to be stored, by whatever they are asked for."""
+
+    def __init__(self, *, rows: int, dimension: int) -> None:
+        self.all: list[Held] = []
+        self.by_hash: dict[str, list[Held]] = {}
+        self._by_attribute: dict[tuple[str, str], list[Held]] = {}
+        self._vectors = np.zeros((rows, dimension), np.float32)
+        self._words: dict[str, list[int]] = {}
+        self._sizes: list[int] = []
+
+    def add(self, held: Held) -> None:
+        place, topic = len(self.all), held.statement.topic
+        self.all.append(held)
+        self.by_hash.setdefault(held.content_hash, []).append(held)
+        if topic is not None:
+            self._by_attribute.setdefault((topic.subject, topic.attribute), []).append(held)
+        if held.vector is not None:
+            self._vectors[place] = held.vector
+        words = content_words(held.statement.content)
+        self._sizes.append(len(words))
+        for word in words:
+            self._words.setdefault(word, []).append(place)
+
+    def about(self, topic: Topic) -> list[Held]:
+        """Those with a claim about this attribute of this subject."""
+        return self._by_attribute.get((topic.subject, topic.attribute), [])
+
+    def near(
+        self, vector: NDArray[np.float32] | None, text: str
+    ) -> list[tuple[float, Held, float | None]]:
+        """Those near to a vector, and, where one of the two is missing, to a text."""
+        found: list[tuple[float, Held, float | None]] = []
+        if vector is not None:
+            cosines = self._vectors[: len(self.all)] @ vector
+            best = [(float(cosines[i]), self.all[i]) for i in _best(cosines).tolist()]
+            found += [(cosine, held, cosine) for cosine, held in best]
+        words = content_words(text)
+        shared = Counter(i for word in words for i in self._words.get(word, ()))
+        for i, count in shared.items():
+            share = count / (len(words) + self._sizes[i] - count)
+            if share >= _FLOOR and (vector is None or self.all[i].vector is None):
+                found.append((share, self.all[i], None))
+        return found
 
 
 def _read(snapshot: Snapshot, owner: dict[str, str], wanted: Wanted) -> pa.Table:

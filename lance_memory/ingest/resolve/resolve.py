@@ -141,7 +141,7 @@ class _Work:
         embed: Embed | None,
     ) -> None:
         self._resolve = resolve
-        self._classify = resolve.classifier
+        self._judged: dict[tuple[str, str], Judgement] = {}
         self._candidates = candidates
         self._places = places
         self._now = now
@@ -338,6 +338,13 @@ class _Work:
             return None
         vector: NDArray[np.float32] = made[0]
         return vector
+
+    def _classify(self, earlier: Statement, later: Statement, *, cosine: float | None) -> Judgement:
+        """What the classifier says of the two; asked once."""
+        pair = (earlier.id, later.id)
+        if pair not in self._judged:
+            self._judged[pair] = self._resolve.classifier(earlier, later, cosine=cosine)
+        return self._judged[pair]
 
     def _saying(self, i: int) -> Saying:
         candidate = self._candidates[i]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from conftest import DIMENSION, embed_words  # noqa: E402 (the paths come first)
 from resolve_kit import Talk, lives  # noqa: E402

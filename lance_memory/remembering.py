@@ -1,0 +1,343 @@
+"""Remembering: how what was said becomes one version."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from lance_memory.admission import Addition, KnownContents, edited
+from lance_memory.beside import Beside
+from lance_memory.embed import Embedder
+from lance_memory.errors import InvalidInputError
+from lance_memory.govern.forget.run import Queries
+from lance_memory.ingest import (
+    Additions,
+    Conversation,
+    Decision,
+    IngestResult,
+    IngestStatus,
+    Overlay,
+    Passed,
+    Surroundings,
+    Travelled,
+    WritePath,
+    tell,
+    travelled,
+    vectors_of,
+)
+from lance_memory.ingest.resolve import Resolved
+from lance_memory.maintenance import Maintenance
+from lance_memory.record.filters import Filter, Where, all_of, is_one_of, missing
+from lance_memory.record.memory import Memory, Scope, State
+from lance_memory.record.results import EmbedResult
+from lance_memory.record.rows import EMBEDDING, changed, to_memories, vector_array
+from lance_memory.record.times import Clock
+from lance_memory.storage import ChangeSet, Snapshot, Table, Upkeep
+from lance_memory.usage import QueryLog
+
+__all__ = ["Remembering"]
+
+_T = TypeVar("_T")
+_OWNER = ("tenant", "user", "agent")
+"""The levels within which memories are compared; sessions and runs come and go."""
+
+_CHUNK = 256
+_WAITING = (State.ACTIVE, State.PENDING)
+
+
+class Remembering(Maintenance):
+    """The steps of one job, in this process; and vectors that are made later."""
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        embedder: Embedder,
+        clock: Clock,
+        beside: Beside,
+        path: WritePath,
+        author: str = "",
+        queries: QueryLog | None = None,
+        upkeep: Upkeep | None = None,
+    ) -> None:
+        super().__init__(
+            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
+        )
+        self._beside = beside
+        self._path = path
+
+    def embed_missing(self, *, limit: int | None = None, **where: Unpack[Where]) -> EmbedResult:
+        """Embed the memories that have no vector, as after an embedder that failed; in batches.
+
+        Each batch is a version. Who is stopped in between goes on with the next call.
+
+        Args:
+            limit: at most so many.
+            where: see `Where`; active and pending ones by default.
+
+        Raises:
+            EmbeddingError: the embedder fails; the batches before are done.
+        """
+        chosen = Filter.of({"states": _WAITING, **where}, within=self._scope)
+        snapshot = self._snapshot()
+        lacking = all_of(chosen.predicate(self._moment()), missing(EMBEDDING))
+        ids = snapshot.scan(lacking, columns=["id"])["id"].to_pylist()
+        asked = ids if limit is None else ids[:limit]
+        done = 0
+        for start in range(0, len(asked), _CHUNK):
+            done += self._embedded(asked[start : start + _CHUNK])
+        return EmbedResult(uri=self.uri, version=self.version, embedded=done, left=len(ids) - done)
+
+    def _embedded(self, ids: list[str]) -> int:
+        """How many of these memories got a vector; those that have changed meanwhile do not."""
+        read = self._table.latest().by_ids(ids)
+        texts = dict(zip(read["id"].to_pylist(), read["content"].to_pylist(), strict=True))
+        vectors = dict(zip(texts, self._embed(list(texts.values())), strict=True))
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            lacking = all_of(is_one_of("id", list(texts)), missing(EMBEDDING))
+            now = snapshot.scan(lacking, columns=snapshot.schema.names)
+            same = [
+                texts[i] == text
+                for i, text in zip(now["id"].to_pylist(), now["content"].to_pylist(), strict=True)
+            ]
+            rows = now.filter(pa.array(same, pa.bool_()))
+            audit = self._audit("embed")
+            if not len(rows):
+                return ChangeSet(audit=audit)
+            made = vector_array(np.stack([vectors[i] for i in rows["id"].to_pylist()]))
+            return ChangeSet(audit=audit, updates=changed(rows, {EMBEDDING: made}, now=audit.at))
+
+        return self._write(plan).updated
+
+    # -- inside: one job ------------------------------------------------------------------
+
+    def _through(
+        self,
+        conversations: Sequence[Conversation],
+        path: WritePath,
+        around: Surroundings,
+        *,
+        dry_run: bool,
+    ) -> IngestResult:
+        """All steps, in this process."""
+        begun = travelled(Travelled.beginning(conversations), path.entering, around)
+        if not begun.items:
+            return self._turned_away(begun, around)
+        return self._remembered(begun, path, around, dry_run=dry_run)
+
+    def _turned_away(self, begun: Travelled, around: Surroundings) -> IngestResult:
+        """The answer where no conversation came in: why the last of them did not."""
+        last = begun.decisions[-1] if begun.decisions else None
+        verdict = last.verdict if last else ""
+        status = IngestStatus(verdict) if verdict in set(IngestStatus) else IngestStatus.DONE
+        return self._answer(
+            begun, around, version=self.version, status=status, reason=last.reason if last else ""
+        )
+
+    def _remembered(
+        self,
+        begun: Travelled,
+        path: WritePath,
+        around: Surroundings,
+        *,
+        dry_run: bool = False,
+    ) -> IngestResult:
+        """From conversations that were let in to the answer: find, embed, resolve, commit, add."""
+        found = travelled(begun, path.finding, around)
+        embedding = partial(
+            vectors_of, found.items, around.embed, dimension=self._table.format.dimension
+        )
+        vectors, seconds = _timed(embedding)
+        lacking = (vectors.missing,) if vectors.missing else ()
+        found = found.and_then(
+            "embed", Passed(items=found.items, degraded=lacking), seconds=seconds
+        )
+        resolved = Resolved(change=ChangeSet(audit=self._audit("ingest")), decisions=())
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            nonlocal resolved
+            resolved = path.resolve.resolved(
+                snapshot,
+                found.items,
+                vectors,
+                audit=self._audit("ingest", op_id=around.job),
+                now=around.now,
+                embed=around.embed,
+            )
+            self._refuse_outside(resolved.change)
+            return resolved.change
+
+        def committed() -> tuple[int, str]:
+            if dry_run:
+                snapshot = self._snapshot()
+                plan(snapshot)
+                return snapshot.version, ""
+            _, made, failed = self._commit(plan)
+            return made.version, failed
+
+        (version, upkeep), seconds = _timed(committed)
+        tell(resolved.decisions, tenant=around.tenant)
+        done = Passed(items=found.items, decisions=resolved.decisions)
+        found = found.and_then("resolve", done, seconds=seconds)
+        inserts = resolved.change.inserts
+        ids = tuple(inserts["id"].to_pylist()) if inserts else ()
+        if not dry_run and any(one.domain in path.overlays for one in found.items):
+            known = (one.memory for one in resolved.decisions if one.reason == "replayed")
+            mine = list(dict.fromkeys([*ids, *known]))
+            laid, seconds = _timed(lambda: self._overlaid(mine, path.overlays, around))
+            tell(laid, tenant=around.tenant)
+            found = found.and_then("overlay", Passed(decisions=tuple(laid)), seconds=seconds)
+            version = self.version if laid else version
+        return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
+
+    def _answer(
+        self,
+        through: Travelled,
+        around: Surroundings,
+        *,
+        version: int,
+        status: IngestStatus = IngestStatus.DONE,
+        reason: str = "",
+        ids: tuple[str, ...] = (),
+        upkeep: str = "",
+    ) -> IngestResult:
+        return IngestResult(
+            uri=self.uri,
+            version=version,
+            status=status,
+            reason=reason,
+            job=around.job,
+            ids=ids,
+            decisions=through.decisions,
+            degraded=through.degraded,
+            seconds=through.seconds,
+            messages=through.messages,
+            upkeep=upkeep,
+        )
+
+    # -- what domains add -----------------------------------------------------------------
+
+    def _overlaid(
+        self,
+        ids: Sequence[str],
+        overlays: Mapping[str, tuple[Overlay, ...]],
+        around: Surroundings,
+    ) -> list[Decision]:
+        """Add what domains know of the memories. What fails is told, and undoes nothing."""
+        rows = self._table.latest().by_ids(ids) if ids else None
+        memories = to_memories(rows) if rows else []
+        decisions: list[Decision] = []
+        for domain, several in overlays.items():
+            chosen = [memory for memory in memories if memory.metadata.get("domain") == domain]
+            if chosen:
+                decisions += [self._laid(overlay, chosen, around) for overlay in several]
+        return decisions
+
+    def _laid(self, overlay: Overlay, memories: Sequence[Memory], around: Surroundings) -> Decision:
+        try:
+            additions = overlay.additions(memories, now=around.now)
+            change, _, _ = self._commit(self._adding(additions, overlay, around))
+        except Exception as error:  # noqa: BLE001 - an overlay is anybody's code, and is told of
+            reason = f"{overlay.name}: {type(error).__name__}"
+            return Decision(step="overlay", verdict="failed", reason=reason)
+        figures = {name: float(number) for name, number in change.counts().items() if number}
+        return Decision(step="overlay", verdict="added", reason=overlay.name, figures=figures)
+
+    def _adding(
+        self, additions: Additions, overlay: Overlay, around: Surroundings
+    ) -> Callable[[Snapshot], ChangeSet]:
+        """The plan of what an overlay adds."""
+        addition = Addition(
+            self._take_in(list(additions.rows), around.now),
+            embed=self._embed,
+            known_contents=KnownContents(),
+            now=around.now,
+        )
+        addition.prepare(self._table.latest, None)
+
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            return ChangeSet(
+                audit=self._audit("overlay", overlay.name, op_id=f"{around.job}.{overlay.name}"),
+                inserts=addition.new_rows(snapshot),
+                updates=_with_metadata(snapshot, additions.metadata, around),
+                looked=True,
+            )
+
+        return plan
+
+    # -- surroundings ---------------------------------------------------------------------
+
+    def _around(
+        self, conversations: Sequence[Conversation], *, job: str, dry_run: bool = False
+    ) -> Surroundings:
+        """What the steps of one job may use.
+
+        Raises:
+            InvalidInputError: the conversations are of several tenants.
+        """
+        tenants = sorted({conversation.scope.tenant for conversation in conversations})
+        if len(tenants) > 1:
+            raise InvalidInputError(
+                f"the conversations are of {len(tenants)} tenants; a job is of one: call once each"
+            )
+        return Surroundings(
+            now=self._moment(),
+            job=job,
+            tenant=tenants[0] if tenants else "",
+            embed=self._embed,
+            known=self._known,
+            ledger=None if dry_run else self._beside.ledger,
+        )
+
+    def _known(self, scope: Scope, count: int) -> list[Memory]:
+        """The visible memories of a tenant, user and agent, the most important first."""
+        owner = Scope(**{level: getattr(scope, level) for level in _OWNER})
+        chosen = Filter(scope=self._scope.narrowed(**owner.given()))
+        snapshot = self._table.latest()
+        rows = snapshot.scan(chosen.predicate(self._moment()), columns=["id", "importance"])
+        order = rows.sort_by([("importance", "descending"), ("id", "ascending")])
+        ids = order["id"].slice(0, count).to_pylist()
+        found = {memory.id: memory for memory in to_memories(snapshot.by_ids(ids))}
+        return [found[identifier] for identifier in ids if identifier in found]
+
+    # -- forgetting -----------------------------------------------------------------------
+
+    def _query_rows(self) -> Queries:
+        logged = super()._query_rows()
+
+        def remove(ids: Sequence[str], texts: Sequence[str], emptied: Sequence[Scope]) -> int:
+            self._beside.forget_words([*ids, *texts])
+            for scope in emptied:
+                self._beside.forget(scope)
+            return logged.remove(ids, texts, emptied)
+
+        return Queries(count=logged.count, remove=remove)
+
+    def _forget_beside(self, chosen: Filter) -> None:
+        if chosen == Filter(scope=chosen.scope, states="any"):
+            self._beside.forget(chosen.scope)
+
+
+def _with_metadata(
+    snapshot: Snapshot, added: Mapping[str, Mapping[str, Any]], around: Surroundings
+) -> pa.Table | None:
+    """The rows with the members added; None where nothing changes."""
+    rows = snapshot.by_ids(list(added))
+    changed = []
+    for place, memory in enumerate(to_memories(rows)):
+        values = {"metadata": {**memory.metadata, **added[memory.id]}}
+        row = edited(snapshot, rows.slice(place, 1), values, scope=memory.scope, now=around.now)
+        if row is not None:
+            changed.append(row)
+    return pa.concat_tables(changed) if changed else None
+
+
+def _timed(action: Callable[[], _T]) -> tuple[_T, float]:
+    begun = time.perf_counter()
+    return action(), time.perf_counter() - begun
