@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from lance_memory.errors import InvalidInputError, RejectedError
+from lance_memory.errors import EmbeddingError, InvalidInputError, RejectedError
 from lance_memory.ingest import (
     Arrived,
     Conversation,
@@ -24,7 +25,7 @@ from lance_memory.ingest import (
 from lance_memory.jobs import Desk, Job, JobState, Part, ServicePlan, Worker
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS
-from lance_memory.remembering import Remembering
+from lance_memory.remembering import OUTBOX, Remembering
 
 __all__ = ["Ingesting", "Whose"]
 
@@ -240,7 +241,7 @@ class Ingesting(Remembering):
 
     def _worker(self, path: WritePath, **options: Any) -> Worker:
         run = partial(self._run_job, path)
-        return Worker(self._desk(), run, look=self._look_after_order, **options)
+        return Worker(self._desk(), run, look=self._look_after, **options)
 
     def _run_job(self, path: WritePath, parts: Sequence[Part], job: Job) -> dict[str, Any]:
         """What a worker does: from conversations that were let in to the answer."""
@@ -276,6 +277,19 @@ class Ingesting(Remembering):
             for one in conversations
         ]
         return [one for one in kept if one.messages]
+
+    def _look_after(self) -> None:
+        self._mend()
+        self._look_after_order()
+
+    def _mend(self) -> None:
+        """Embed what jobs had to store without a vector; while the embedder fails, later."""
+        due = [job for job, _ in self._beside.ledger.items(OUTBOX)]
+        if due:
+            with suppress(EmbeddingError):
+                self.embed_missing()
+                for job in due:
+                    self._beside.ledger.remove(OUTBOX, job)
 
     def _look_after_order(self) -> None:
         """Go on with what waits: past a gap in time, and where somebody was killed in between."""

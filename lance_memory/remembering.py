@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from lance_memory.admission import Addition, KnownContents, edited
 from lance_memory.beside import Beside
 from lance_memory.embed import Embedder
-from lance_memory.errors import InvalidInputError
+from lance_memory.errors import InvalidInputError, StorageError
 from lance_memory.govern.forget.run import Queries
 from lance_memory.ingest import (
     Additions,
@@ -40,13 +41,16 @@ from lance_memory.record.times import Clock
 from lance_memory.storage import ChangeSet, Snapshot, Table, Upkeep
 from lance_memory.usage import QueryLog
 
-__all__ = ["Remembering"]
+__all__ = ["OUTBOX", "Remembering"]
 
 _T = TypeVar("_T")
 _OWNER = ("tenant", "user", "agent")
 """The levels within which memories are compared; sessions and runs come and go."""
 
 _CHUNK = 256
+
+OUTBOX = "outbox"
+"""Space of the ledger: the jobs that stored memories without a vector, for a worker to mend."""
 _WAITING = (State.ACTIVE, State.PENDING)
 
 
@@ -187,6 +191,8 @@ class Remembering(Maintenance):
         found = found.and_then("resolve", done, seconds=seconds)
         inserts = resolved.change.inserts
         ids = tuple(inserts["id"].to_pylist()) if inserts else ()
+        if vectors.missing and not dry_run:
+            self._note_missing(around)
         if not dry_run and any(one.domain in path.overlays for one in found.items):
             known = (one.memory for one in resolved.decisions if one.reason == "replayed")
             mine = list(dict.fromkeys([*ids, *known]))
@@ -195,6 +201,12 @@ class Remembering(Maintenance):
             found = found.and_then("overlay", Passed(decisions=tuple(laid)), seconds=seconds)
             version = self.version if laid else version
         return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
+
+    def _note_missing(self, around: Surroundings) -> None:
+        """For a worker. Words find the memories, and `doctor` lists them, without it too."""
+        if around.ledger is not None:
+            with suppress(StorageError):
+                around.ledger.put(OUTBOX, around.job, b"")
 
     def _answer(
         self,

@@ -160,7 +160,8 @@ def _pending(store: MemoryStore, filters: Filters, why: Why | None) -> list[Wait
     found = [one for one in store.pending() if why is None or one.why == why.value]
     where = filters.where()
     if where:
-        passing = {m.id for m in store.list(**{**where, "states": "pending"})}
+        where["states"] = "pending"
+        passing = {memory.id for memory in store.list(**where)}
         found = [one for one in found if one.memory.id in passing]
     return found
 

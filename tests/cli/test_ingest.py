@@ -236,6 +236,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_c42_ctrl_c_leaves_a_whole_version_or_none_and_says_which(when, store, version):
     before = version()

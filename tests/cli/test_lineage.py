@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from lance_memory import EmbeddingError, MemoryStore
+
 OLD, NEWER, NEWEST = (f"{n:08d}-0000-7000-8000-000000000000" for n in (50, 51, 52))
 
 
@@ -142,3 +144,40 @@ def test_what_steers_a_terminal_is_written_out(lmem, store):
     drawn = lmem("lineage", "o").out
     assert "old \\x1b[31mred line" in drawn
     assert "\x1b" not in drawn
+
+
+def test_history_tells_every_change_with_who_and_why(lmem, store, ids):
+    lmem("update", "k0", "the kettle is fixed", "--reason", "it was mended", "--author", "bo")
+    lmem("retire", "k0", "--yes", "--reason", "gone")
+    told = lmem("history", ids[0], "--format", "jsonl").lines
+    assert [(c["operation"], c["actor"], c["reason"]) for c in told][-2:] == [
+        ("update", "bo", "it was mended"),
+        ("retire", "", "gone"),
+    ]
+    assert told[-2]["before"]["content"] == "the red kettle is broken"
+    assert told[-2]["after"]["content"] == "the kettle is fixed"
+    human = lmem("history", ids[0]).out
+    assert max(map(len, human.splitlines())) <= 80
+    assert "because: it was" in " ".join(human.split())
+    assert lmem("history", "nothing").code == 3
+
+
+def test_a_vector_that_is_missing_is_named_by_the_doctor_and_made(lmem, store):
+    """An embedder that failed left the memory without one; words find it meanwhile."""
+
+    class Broken:
+        name, dimension = MemoryStore.open(store).embedder.name, 384
+
+        def embed(self, texts):
+            raise EmbeddingError("the model is not there")
+
+    with MemoryStore.open(store, embedder=Broken()) as opened:
+        said = opened.ingest("I was born in Porto, and I work as a nurse.", user="eve")
+    assert len(said.ids) >= 1
+    found = {f["code"]: f for f in lmem("doctor", "--format", "json").json["findings"]}
+    assert found["no_vector"]["count"] == len(said.ids)
+    assert "lmem embed-missing" in found["no_vector"]["advice"]
+    one = lmem("embed-missing", "--user", "eve", "--format", "json").json
+    assert (one["embedded"], one["left"]) == (len(said.ids), 0)
+    codes = [f["code"] for f in lmem("doctor", "--format", "json").json["findings"]]
+    assert "no_vector" not in codes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -147,6 +148,27 @@ def test_without_an_embedder_that_works_memories_are_found_by_words_and_mended_l
     assert store.embed_missing().left == 0
     assert not [f for f in store.doctor().findings if f.code == "no_vector"]
     check(store)
+
+
+@pytest.mark.disk
+def test_a_worker_makes_the_vectors_that_were_missing(store, embedder, reopen, tmp_path):
+    class Failing:
+        name, dimension = embedder.name, embedder.dimension
+        away = True
+
+        def embed(self, texts):
+            if self.away:
+                raise RuntimeError("the model is away")
+            return embedder.embed(texts)
+
+    failing = Failing()
+    store = reopen(tmp_path / "store", embedder=failing)
+    store.scoped(**ANA).ingest(SAID, path=OPEN)
+    store.worker().drain()
+    assert store.embed_missing(limit=0).left == 3
+    failing.away = False
+    store.worker().drain()
+    assert store.embed_missing(limit=0).left == 0
 
 
 def test_an_overlay_adds_what_its_domain_knows_and_one_that_fails_undoes_nothing(store):
@@ -345,3 +367,32 @@ def test_a_batch_is_its_conversations_one_by_one_and_a_log_played_twice_is_playe
     assert picture(batch) == picture(single)
     batch.ingest(log, path=OPEN)
     assert picture(batch) == picture(single)
+
+
+@pytest.mark.disk
+def test_two_workers_at_once_do_what_one_does_in_whatever_order(reopen, tmp_path):
+    said = [
+        ("I live in Paris.", 0),
+        ("I moved to Berlin last week.", 9),
+        ("I love hiking in the Alps.", 2),
+        ("I work as a nurse.", 3),
+        ("I moved to Oslo last week.", 20),
+        ("I don't like hiking in the Alps.", 12),
+    ]
+    log = [
+        Conversation(
+            messages=(Message(content=text, ref=f"e{place}", at=START + timedelta(days=day)),),
+            scope=Scope(tenant="acme", user="ana", session=f"s{place}"),
+        )
+        for place, (text, day) in enumerate(said)
+    ]
+    one, two = reopen(tmp_path / "one"), reopen(tmp_path / "two")
+    for conversation in log:
+        one.ingest(conversation, path=OPEN)
+        two.ingest(conversation, path=OPEN, wait=False)
+    others = [reopen(tmp_path / "two") for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        done = sum(pool.map(lambda store: store.worker(path=OPEN).drain(), others))
+    assert done == len(log)
+    assert picture(two) == picture(one)
+    check(two)
