@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from lance_memory.errors import ConflictError
-from lance_memory.storage.engine import CommitConflictError, translated
+from lance_memory.storage.engine import CommitConflictError, MissingFileError, translated
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -56,8 +56,15 @@ def remove_versions(table: Table, numbers: Iterable[int]) -> tuple[int, int]:
     if not versions:
         return 0, 0
     table.settle()
-    with translated(f"remove versions of {table.branch}"):
-        stats = table.own().dataset.cleanup_old_versions(
-            versions=versions, error_if_tagged_old_versions=False
-        )
+    for attempt in range(_ATTEMPTS):
+        try:
+            with translated(f"remove versions of {table.branch}"):
+                stats = table.own().dataset.cleanup_old_versions(
+                    versions=versions, error_if_tagged_old_versions=False
+                )
+            break
+        except MissingFileError:  # a tag that was listed was removed before it was read
+            if attempt == _ATTEMPTS - 1:
+                raise
+            time.sleep(random.uniform(0, 0.01 * 2**attempt))
     return int(stats.old_versions), int(stats.bytes_removed)
