@@ -139,7 +139,8 @@ class _Buffer:
         if surplus > 0:
             del self._entries[:surplus]
             self._lost += surplus
-            self._warning = worded("{n} [query|queries] came faster than could be written", surplus)
+            told = "{n} [query|queries] came faster than [it|they] could be written"
+            self._warning = worded(told, surplus)
 
     def _write(self, entries: Sequence[Entry]) -> None:
         kept, texts = self._redacted(entries)

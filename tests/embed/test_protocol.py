@@ -141,7 +141,7 @@ def test_a_vector_without_direction_is_an_error_that_names_the_first_position(
     bad: list[float], length: str
 ) -> None:
     embedder = Fixed([[1.0, 0.0], bad, bad])
-    message = rf"'fixed' was given 4 text\(s\).* position 2 has the squared length {length}"
+    message = rf"'fixed' was given 4 texts.* position 2 has the squared length {length}"
     with pytest.raises(EmbeddingError, match=message):
         checked(embedder, ["x", "x", "y", "z"])
 

@@ -14,7 +14,7 @@ from lance_memory.record.memory import Memory
 __all__ = ["Education"]
 
 _EXAMS: Final = (
-    r"P?SAT|ACT|GRE|GMAT|LSAT|MCAT|TOEFL|IELTS|GCSEs?|AP|IB|Abitur|ENEM"
+    r"[LP]?SAT|ACT|GRE|GMAT|MCAT|TOEFL|IELTS|GCSEs?|AP|IB|Abitur|ENEM"
     r"|A-[Ll]evels?|A [Ll]evels|A Level"  # "A level" may go on with "of detail"
 )
 _SUBJECTS: Final = (
@@ -27,7 +27,7 @@ _LESSONS: Final = (
 )
 _WHOSE: Final = r"(?:(?:the|my|his|her|their|our|an?|this|that|last)\s+)?"
 _REACHED: Final = (
-    r"\b(?:(?:scor|receiv|earn|achiev)ed|got|(?:score|result|mark|grade)s?\s+(?:of|is|was))"
+    r"\b(?:scored|received|earned|achieved|got|(?:score|result|mark|grade)s?\s+(?:of|is|was))"
     r"\s+(?:an?\s+|about\s+)?"
 )
 _STUDIED: Final = (
