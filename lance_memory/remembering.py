@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -14,7 +16,7 @@ import pyarrow as pa
 from lance_memory.admission import Addition, KnownContents, edited
 from lance_memory.beside import Beside
 from lance_memory.embed import Embedder
-from lance_memory.errors import InvalidInputError, StorageError
+from lance_memory.errors import InvalidInputError, ScopeError, StorageError
 from lance_memory.govern.forget.run import Queries
 from lance_memory.ingest import (
     Additions,
@@ -27,7 +29,6 @@ from lance_memory.ingest import (
     Surroundings,
     Travelled,
     WritePath,
-    tell,
     travelled,
     vectors_of,
 )
@@ -43,6 +44,7 @@ from lance_memory.usage import QueryLog
 
 __all__ = ["OUTBOX", "Remembering"]
 
+_LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _OWNER = ("tenant", "user", "agent")
 """The levels within which memories are compared; sessions and runs come and go."""
@@ -160,7 +162,10 @@ class Remembering(Maintenance):
         vectors, seconds = _timed(embedding)
         lacking = (vectors.missing,) if vectors.missing else ()
         found = found.and_then(
-            "embed", Passed(items=found.items, degraded=lacking), seconds=seconds
+            "embed",
+            Passed(items=found.items, degraded=lacking),
+            seconds=seconds,
+            tenant=around.tenant,
         )
         resolved = Resolved(change=ChangeSet(audit=self._audit("ingest")), decisions=())
 
@@ -186,9 +191,8 @@ class Remembering(Maintenance):
             return made.version, failed
 
         (version, upkeep), seconds = _timed(committed)
-        tell(resolved.decisions, tenant=around.tenant)
         done = Passed(items=found.items, decisions=resolved.decisions)
-        found = found.and_then("resolve", done, seconds=seconds)
+        found = found.and_then("resolve", done, seconds=seconds, tenant=around.tenant)
         inserts = resolved.change.inserts
         ids = tuple(inserts["id"].to_pylist()) if inserts else ()
         if vectors.missing and not dry_run:
@@ -197,8 +201,9 @@ class Remembering(Maintenance):
             known = (one.memory for one in resolved.decisions if one.reason == "replayed")
             mine = list(dict.fromkeys([*ids, *known]))
             laid, seconds = _timed(lambda: self._overlaid(mine, path.overlays, around))
-            tell(laid, tenant=around.tenant)
-            found = found.and_then("overlay", Passed(decisions=tuple(laid)), seconds=seconds)
+            found = found.and_then(
+                "overlay", Passed(decisions=tuple(laid)), seconds=seconds, tenant=around.tenant
+            )
             version = self.version if laid else version
         return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
 
@@ -219,7 +224,7 @@ class Remembering(Maintenance):
         ids: tuple[str, ...] = (),
         upkeep: str = "",
     ) -> IngestResult:
-        return IngestResult(
+        made = IngestResult(
             uri=self.uri,
             version=version,
             status=status,
@@ -232,6 +237,20 @@ class Remembering(Maintenance):
             messages=through.messages,
             upkeep=upkeep,
         )
+        _LOG.info(
+            "job %s: %s, %d memories of %d messages",
+            *(made.job, made.status, len(made.ids), made.messages),
+            extra={
+                "job": made.job,
+                "tenant": around.tenant,
+                "status": str(made.status),
+                "reason": made.reason,
+                "counts": made.counts,
+                "seconds": dict(made.seconds),
+                "degraded": len(made.degraded),
+            },
+        )
+        return made
 
     # -- what domains add -----------------------------------------------------------------
 
@@ -254,6 +273,9 @@ class Remembering(Maintenance):
     def _laid(self, overlay: Overlay, memories: Sequence[Memory], around: Surroundings) -> Decision:
         try:
             additions = overlay.additions(memories, now=around.now)
+            mine = {memory.id for memory in memories}
+            added = {id: some for id, some in additions.metadata.items() if id in mine}
+            additions = replace(additions, metadata=added)
             change, _, _ = self._commit(self._adding(additions, overlay, around))
         except Exception as error:  # noqa: BLE001 - an overlay is anybody's code, and is told of
             reason = f"{overlay.name}: {type(error).__name__}"
@@ -274,12 +296,16 @@ class Remembering(Maintenance):
         addition.prepare(self._table.latest, None)
 
         def plan(snapshot: Snapshot) -> ChangeSet:
-            return ChangeSet(
+            change = ChangeSet(
                 audit=self._audit("overlay", overlay.name, op_id=f"{around.job}.{overlay.name}"),
                 inserts=addition.new_rows(snapshot),
                 updates=_with_metadata(snapshot, additions.metadata, around),
                 looked=True,
             )
+            self._refuse_outside(change)
+            if any(scope.tenant != around.tenant for scope in change.scopes()):
+                raise ScopeError(f"the overlay {overlay.name!r} adds memories of another tenant")
+            return change
 
         return plan
 

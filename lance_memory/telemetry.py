@@ -7,9 +7,6 @@ names of steps, reasons, plans and tenants.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +15,7 @@ from lance_memory.extras import require
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
 
-__all__ = ["count", "observe", "serve_prometheus", "timed"]
+__all__ = ["count", "observe", "serve_prometheus"]
 
 _SCOPE = "lance_memory"
 EXTRA = "prometheus"
@@ -32,16 +29,6 @@ def count(name: str, amount: int = 1, **attributes: str) -> None:
 def observe(name: str, value: float, *, unit: str = "s", **attributes: str) -> None:
     """Add a value to the histogram `lance_memory.<name>`."""
     _histogram(name, unit).record(value, attributes)
-
-
-@contextmanager
-def timed(name: str, **attributes: str) -> Iterator[None]:
-    """Add the seconds that the block took to a histogram, also where it raises."""
-    begun = time.perf_counter()
-    try:
-        yield
-    finally:
-        observe(name, time.perf_counter() - begun, **attributes)
 
 
 def serve_prometheus(*, port: int, host: str = "127.0.0.1") -> None:

@@ -33,6 +33,12 @@ store.consolidate(ConsolidateOptions(distinct=False, max_dropped=1.0), user=secr
 store.tag("start"); store.branch("side").add(f"{secret} on the side")
 store.retire(secret); store.rollback(store.version - 1)
 store.optimize(vector_index_from=5); store.build_index(kind="ivf_flat")
+said = [f"I live in {secret} and I work as a {secret} maker.", f"I love the {secret}."]
+store.ingest(said, tenant="t", user=secret)
+store.ingest(said, tenant="t", user=secret)
+store.ingest([f"My goal is to build a {secret} of my own."], tenant="t", user=secret, wait=False)
+store.worker().drain()
+store.ingest([f"My sister plays the {secret}."], tenant="t", idempotency_key=secret)
 store.queries(); store.forget_queries(); store.delete(user=secret, states="any")
 store.optimize(clean_older_than=timedelta(0))
 """

@@ -97,8 +97,12 @@ class Travelled:
         messages = sum(len(conversation.messages) for conversation in conversations)
         return cls(items=tuple(conversations), messages=messages)
 
-    def and_then(self, name: str, passed: Passed[Any], *, seconds: float) -> Travelled:
-        """With what one step more gave."""
+    def and_then(self, name: str, passed: Passed[Any], *, seconds: float, tenant: str) -> Travelled:
+        """With what one step more gave; its time, decisions and what it lacked are counted."""
+        observe("ingest.step.seconds", seconds, step=name, tenant=tenant)
+        tell(passed.decisions, tenant=tenant)
+        if passed.degraded:
+            count("ingest.degraded", len(passed.degraded), step=name, tenant=tenant)
         return Travelled(
             items=passed.items,
             decisions=(*self.decisions, *passed.decisions),
@@ -114,9 +118,7 @@ def travelled(begun: Travelled, steps: Iterable[Step], around: Surroundings) -> 
         start = time.perf_counter()
         passed = step(begun.items, around)
         seconds = time.perf_counter() - start
-        observe("ingest.step.seconds", seconds, step=step.name, tenant=around.tenant)
-        tell(passed.decisions, tenant=around.tenant)
-        begun = begun.and_then(step.name, passed, seconds=seconds)
+        begun = begun.and_then(step.name, passed, seconds=seconds, tenant=around.tenant)
     return begun
 
 
