@@ -38,7 +38,7 @@ from lance_memory import (
 UNLIMITED = WritePath()
 """The defaults; a file is no live traffic, and the rate is not limited unless asked for."""
 
-BARS = {"messages_per_second": 2_000, "share_of_embedder": 0.8, "accept_ms": 5.0}
+BARS = {"messages_per_second": 2_000, "of_embedder": 0.8, "accept_ms": 5.0}
 
 
 def conversations(path: Path, *, only: Sequence[str] = ()) -> list[list[Conversation]]:
@@ -141,24 +141,34 @@ def measure_speed(samples: list[list[Conversation]], folder: Path) -> None:
 
 
 def measure_embedder(samples: list[list[Conversation]], folder: Path) -> None:
-    """The share of the time that is the default embedder's own: what is left is ours."""
+    """Messages a second with the default embedder, against that embedder alone on the messages.
+
+    Not every message is embedded, but what is kept of it; `share_of_time` is what of the time was
+    embedding.
+    """
     watched = Watched()
-    watched.embed(["warm"])
+    texts = [message.content for sample in samples for one in sample for message in one.messages]
+    begun = time.perf_counter()
+    for start in range(0, len(texts), 256):
+        watched.embed(texts[start : start + 256])
+    alone = len(texts) / (time.perf_counter() - begun)
     watched.seconds = watched.texts = 0
     with MemoryStore.open(folder / "embedder", embedder=watched) as store:
         begun = time.perf_counter()
         for sample in samples:
             store.ingest(sample, path=UNLIMITED)
         total = time.perf_counter() - begun
-    share = watched.seconds / total
+    rate = len(texts) / total
     emit(
         bench="ingest_with_default_embedder",
-        texts=watched.texts,
-        seconds=round(total, 2),
-        embedding_seconds=round(watched.seconds, 2),
-        share_of_embedder=round(share, 3),
-        bar=BARS["share_of_embedder"],
-        met=share >= BARS["share_of_embedder"],
+        messages=len(texts),
+        messages_per_second=round(rate),
+        embedder_alone_messages_per_second=round(alone),
+        ratio=round(rate / alone, 2),
+        bar=BARS["of_embedder"],
+        met=rate / alone >= BARS["of_embedder"],
+        texts_embedded=watched.texts,
+        share_of_time=round(watched.seconds / total, 3),
     )
 
 

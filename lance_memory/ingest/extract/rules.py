@@ -32,8 +32,8 @@ _HOLLOW: Final = frozenset("few lot bit couple little while change setback issue
 _POINTING: Final = frozenset("this that these those his her their its your such".split())  # noqa: SIM905
 _LEADING: Final = re.compile(r"^(?:(?:the|a|an|my|our|some|to|very|really|just)\s+)+")
 _TRAILING: Final = re.compile(
-    r"(?:\s+(?:now|too|any ?more|any longer|again|also|though|lately|a lot|so much|very much|as well|here|there"
-    r"|today|recently|already|myself|most|the most|more|best|and|the|a|to|of|[-–—]))+$"
+    r"(?:\s+(?:now|too|any ?more|any longer|again|also|though|lately|a lot|so much|very much"
+    r"|as well|here|there|today|recently|already|myself|most|the most|more|best|and|the|a|to|of|[-–—]))+$"
 )
 _EDGES: Final = " \t.,;:!?\"'()[]*_~“”…"
 _POINTS: Final = -0.3
