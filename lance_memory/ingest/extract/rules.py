@@ -33,7 +33,8 @@ _POINTING: Final = frozenset("this that these those his her their its your such"
 _LEADING: Final = re.compile(r"^(?:(?:the|a|an|my|our|some|to|very|really|just)\s+)+")
 _TRAILING: Final = re.compile(
     r"(?:\s+(?:now|too|any ?more|any longer|again|also|though|lately|a lot|so much|very much"
-    r"|as well|here|there|today|recently|already|myself|most|the most|more|best|and|the|a|to|of|[-–—]))+$"
+    r"|as well|here|there|today|recently|already|myself|most|the most|more|best|and|the|a|to|of"
+    r"|[-–—]))+$"
 )
 _EDGES: Final = " \t.,;:!?\"'()[]*_~“”…"
 _POINTS: Final = -0.3
