@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from lance_memory.errors import InvalidInputError, NotFoundError, StorageError
 from lance_memory.ingest import Order, boundary, forget_inputs
-from lance_memory.ingest.users import USERS, user_key
-from lance_memory.jobs import Desk, open_desk
+from lance_memory.ingest.users import forget_users
+from lance_memory.jobs import Desk, JobState, open_desk
 from lance_memory.ledger import MEMORY, Ledger, RedisPlace, SqliteLedger, is_redis, open_ledger
 from lance_memory.record.memory import Scope
 from lance_memory.record.times import Clock
 from lance_memory.storage import Table
+from lance_memory.storage.opening import MAIN
 
 __all__ = ["Beside"]
 
 _FOLDER = "ingest"
+_NOTE = "ingest-elsewhere.json"
 _PATIENCE = 60.0
 """Seconds to wait for a job that runs while its scope is forgotten."""
 
@@ -38,32 +44,87 @@ class Beside:
     where: str | os.PathLike[str] | None = None
 
     @classmethod
-    def of(cls, table: Table, where: str | os.PathLike[str] | None, *, clock: Clock) -> Beside:
-        """What stands beside a table, for its branch alone; nothing is made before it is used.
+    def of(
+        cls,
+        table: Table,
+        where: str | os.PathLike[str] | None,
+        *,
+        clock: Clock,
+        branch: str = "",
+    ) -> Beside:
+        """What stands beside a table, for one branch alone; nothing is made before it is used.
 
         Args:
-            table: of the store, on a branch.
-            where: a directory, or the URL of a Redis server; None: in the store's own directory,
-                and of a store in an object store in memory alone.
+            table: of the store.
+            where: a directory, or the URL of a Redis server, where several stores may be; None: in
+                the store's own directory, and of a store in an object store in memory alone.
             clock: the present moment.
+            branch: whose; by default the table's.
 
         Raises:
             InvalidInputError: it is no usable URL.
             MissingExtraError: it is a URL, and the extra "redis" is not installed.
         """
-        branch = "" if table.branch == "main" else quote(table.branch, safe="")
+        name = branch or table.branch
+        line = "" if name == MAIN else quote(name, safe="")
+        store = table.format.store_id
         if where is not None and is_redis(where):
-            url = _of_branch(os.fspath(where), branch)
+            url = _with_prefix(os.fspath(where), [store, line])
             ledger = open_ledger(url)
             return cls(ledger=ledger, desk=open_desk(ledger, url, clock=clock), where=where)
         local = table.place.local
         if where is None and local is None:
             return cls(ledger=open_ledger(":memory:"))
-        folder = Path(where).expanduser() if where is not None else Path(str(local)) / _FOLDER
-        folder /= branch
+        own = Path(str(local)) / _FOLDER
+        folder = own if where is None else Path(where).expanduser() / store
+        if line:
+            folder = folder / "branches" / line
         ledger = open_ledger(folder / "ledger.sqlite")
         desk = open_desk(ledger, folder / "queue.sqlite", clock=clock)
         return cls(ledger=ledger, desk=desk, where=where)
+
+    def note(self, table: Table) -> None:
+        """Note in the store that its jobs are elsewhere, for handles that are not told so."""
+        if self.where is None:
+            return
+        kind = "redis" if is_redis(self.where) else "directory"
+        with suppress(StorageError):  # a store that cannot be written to has no jobs
+            if not _is_elsewhere(table):
+                table.place.write(_NOTE, json.dumps({"ledger": kind}).encode())
+
+    def refuse_elsewhere(self, table: Table) -> None:
+        """Refuse what has to know of all jobs, through a handle that does not.
+
+        Raises:
+            InvalidInputError: the store was opened with `ledger=` before, and is without it now.
+        """
+        if self.where is None and _is_elsewhere(table):
+            raise InvalidInputError(
+                f"the jobs of {table.uri} are not in its directory; open it with the ledger= that "
+                "they are in (lmem: --ledger, $LMEM_LEDGER)"
+            )
+
+    def lines(self, table: Table, *, clock: Clock) -> Iterator[Beside]:
+        """What stands beside each branch of the store, where anything was ever kept."""
+        if self.desk is None:  # in memory, for this handle alone
+            yield self
+            return
+        for name in (MAIN, *table.branch_refs()):
+            beside = Beside.of(table, self.where, clock=clock, branch=name)
+            if beside.used:
+                yield beside
+
+    def remove(self) -> None:
+        """Remove it all; in Redis what it has of jobs.
+
+        Danger: jobs, counters and watermarks are gone.
+        """
+        self.close()
+        if isinstance(self.ledger, SqliteLedger) and self.ledger.where != MEMORY:
+            shutil.rmtree(Path(self.ledger.where).parent, ignore_errors=True)
+        elif self.desk is not None:
+            states = [state for state in JobState if state is not JobState.RUNNING]
+            self.desk.purge(states=states)
 
     @property
     def used(self) -> bool:
@@ -84,10 +145,14 @@ class Beside:
             return
         if self.desk is not None:
             for job in self.desk.forget(scope).running:
-                self.desk.wait(job, timeout=_PATIENCE)
-        if scope.user:
+                if self.desk.wait(job, timeout=_PATIENCE).state is JobState.RUNNING:
+                    raise StorageError(
+                        f"job {job} is of what is to be forgotten, and still runs; nothing was "
+                        "forgotten yet: run it again when it has ended"
+                    )
+        if scope == Scope(tenant=scope.tenant, user=scope.user):
             forget_inputs(self.ledger, scope.tenant, scope.user)
-            self.ledger.remove(USERS, user_key(scope.tenant, scope.user))
+            forget_users(self.ledger, scope.tenant, scope.user)
         self.ledger.scrub()
 
     def forget_words(self, words: Sequence[str]) -> None:
@@ -102,9 +167,15 @@ class Beside:
             self.desk.queue.close()
 
 
-def _of_branch(url: str, branch: str) -> str:
-    """The URL of a Redis server with a prefix of the branch's own."""
-    if not branch:
-        return url
-    prefix = quote(f"{RedisPlace.of(url).prefix}.{branch}", safe="")
+def _is_elsewhere(table: Table) -> bool:
+    try:
+        table.place.read(_NOTE)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _with_prefix(url: str, names: Sequence[str]) -> str:
+    """The URL of a Redis server with a prefix for these names alone."""
+    prefix = quote(".".join([RedisPlace.of(url).prefix, *filter(None, names)]), safe="")
     return f"{url}{'&' if '?' in url else '?'}prefix={prefix}"

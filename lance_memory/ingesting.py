@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import copy
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -18,16 +21,26 @@ from lance_memory.ingest import (
     Surroundings,
     Travelled,
     Users,
+    Watermarks,
     WritePath,
     conversations_of,
     travelled,
 )
-from lance_memory.jobs import Desk, Job, JobState, Part, ServicePlan, Worker
+from lance_memory.ingest.waiting import expired
+from lance_memory.jobs import FORGOTTEN, Desk, Job, JobState, Part, ServicePlan, Worker
 from lance_memory.record.identity import new_id
-from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.memory import SCOPE_LEVELS, Scope
+from lance_memory.record.results import WriteResult
 from lance_memory.remembering import OUTBOX, Remembering
 
 __all__ = ["Ingesting", "Whose"]
+
+_HALFWAY = timedelta(minutes=1)
+_OFTEN = timedelta(hours=1)
+_LOOK_AGAIN = 0.1
+
+KEPT = timedelta(days=30)
+"""How long the answer of a job that is done is remembered, and with it its idempotency key."""
 
 _PATIENCE = 60.0
 """Seconds to wait for another process that does the same job."""
@@ -47,6 +60,8 @@ class Whose(TypedDict, total=False):
 
 class Ingesting(Remembering):
     """The verbs of the write path, and what is done by a job."""
+
+    _tidied = datetime.min.replace(tzinfo=UTC)
 
     def ingest(
         self,
@@ -68,9 +83,10 @@ class Ingesting(Remembering):
         Args:
             messages: a `Conversation`, or what `conversation` takes: texts of a user, dicts with a
                 role and a content, ...; or a list of conversations, which become one job.
-            path: other steps than the store was opened with.
+            path: other steps than the store was opened with; not for a job that is queued.
             idempotency_key: the caller's name for this call. A second call of the tenant with it
-                gives the answer of the first, also from another process, or at the same time.
+                gives the answer of the first, also from another process, or at the same time, for
+                30 days. A job that fails is an answer too, "failed", and is tried again.
             wait: do it now. Else it is queued for a worker (`lmem worker`, `worker`), and the
                 answer comes at once: `jobs` knows it by its `job`, and it may take `eta` seconds.
             plan: which workers take it: "enterprise", "growth" or "free".
@@ -104,10 +120,16 @@ class Ingesting(Remembering):
         around = self._around(conversations, job=new_id(now), dry_run=dry_run)
         asked = path or self._path
         by_job = bool(idempotency_key or ordered or not wait)
+        if path is not None and not wait:
+            raise InvalidInputError(
+                "a queued job takes its worker's steps: give path= to worker(), or write_path= to "
+                "open()"
+            )
         if dry_run and by_job:
             raise InvalidInputError("a dry run has no job: leave out its key, order and wait=False")
         if not by_job:
             return self._through(conversations, asked, around, dry_run=dry_run)
+        self._beside.refuse_elsewhere(self._table)
         job = self._handed_in(
             conversations, asked, around, key=idempotency_key, plan=plan, ordered=ordered
         )
@@ -194,15 +216,22 @@ class Ingesting(Remembering):
         )
         if job.state is not JobState.WAITING:
             return job
-        around = replace(around, job=job.id)
-        begun = travelled(cleaned, path.gates, around)
-        known = self._entered(begun, around)
-        if not begun.items and not seqs:
-            return desk.settle(job.id, known.to_json()) or desk.get(job.id)
-        desk.hold(job.id, _parts(begun.items), known.to_json())
-        if seqs and not self._is_next(job, seqs, known, around):
-            return desk.get(job.id)
-        desk.release([job.id])
+        around, safe = replace(around, job=job.id), False
+        try:
+            begun = travelled(cleaned, path.gates, around)
+            known = self._entered(begun, around)
+            if begun.items or seqs:
+                passed = {id(one) for one in begun.items}
+                places = [n for n, one in enumerate(cleaned.items) if id(one) in passed]
+                held = _Held(known=known, let_in=tuple(places), within=self._scope)
+                desk.hold(job.id, held.to_json())
+                if not seqs or self._is_next(job, seqs, known, around):
+                    desk.release([job.id])
+            else:
+                desk.settle(job.id, known.to_json())
+            safe = True
+        finally:
+            path.settled(job.id, safe=safe)
         return desk.get(job.id)
 
     def _entered(self, begun: Travelled, around: Surroundings) -> IngestResult:
@@ -232,39 +261,54 @@ class Ingesting(Remembering):
 
     def _worked_off(self, job: Job, path: WritePath) -> Job:
         """The job done here and now, or by whoever has it; and those that waited for it."""
-        worker, desk = self._worker(path), self._desk()
-        done = worker.work(job.id) or desk.wait(job.id, timeout=_PATIENCE)
-        if job.seqs is not None:
-            while any(worker.work(id) for id in self._order().status(job.tenant).running):
-                continue  # each that is done may let others in
+        desk, worker, end = self._desk(), self._worker(path), time.monotonic() + _PATIENCE
+        self._look_after_order()
+        while (done := worker.work(job.id)) is None:
+            now = desk.get(job.id)
+            if now.state.ended or time.monotonic() > end:
+                return now
+            time.sleep(_LOOK_AGAIN)
+        others, more = self._worker(self._path), job.seqs is not None
+        while more:  # each that is done may let others in
+            self._look_after_order()
+            more = any(others.work(id) for id in self._order().status(job.tenant).running)
         return done
 
-    def _worker(self, path: WritePath, **options: Any) -> Worker:
+    def _worker(
+        self, path: WritePath, *, told: Callable[[Job], object] | None = None, **options: Any
+    ) -> Worker:
+        def after(job: Job) -> None:
+            if job.seqs is not None and job.state.ended:
+                self._go_on_after(job.tenant, job.id, job)
+            if told is not None:
+                told(job)
+
         run = partial(self._run_job, path)
-        return Worker(self._desk(), run, look=self._look_after, **options)
+        return Worker(self._desk(), run, look=self._look_after, told=after, **options)
 
     def _run_job(self, path: WritePath, parts: Sequence[Part], job: Job) -> dict[str, Any]:
-        """What a worker does: from conversations that were let in to the answer."""
-        conversations = [Conversation.from_json(values) for _, values in parts]
-        around = replace(self._around(conversations, job=job.id), now=job.accepted_at)
-        if job.seqs is not None:
-            conversations = self._fresh(conversations, job)
-        known = IngestResult.from_json(job.answer) if job.answer else None
+        """What a worker does: from conversations that were let in to the answer.
+
+        It is done within the scope of the handle that accepted it, whatever this one's is.
+        """
+        held = _Held.of(job)
+        handle = copy.copy(self)
+        handle._scope = held.within
+        said = [Conversation.from_json(values) for _, values in parts]
+        around = replace(self._around(said, job=job.id), now=job.accepted_at)
+        let_in = said if held.let_in is None else [said[n] for n in held.let_in if n < len(said)]
+        fresh = let_in if job.seqs is None else self._fresh(let_in, job)
+        known = held.known
         begun = Travelled(
-            items=tuple(conversations),
+            items=tuple(fresh),
             decisions=known.decisions if known else (),
             degraded=known.degraded if known else (),
             seconds=known.seconds if known else {},
             messages=known.messages if known else 0,
         )
-        result = (
-            self._remembered(begun, path, around)
-            if conversations
-            else self._turned_away(begun, around)
-        )
-        if job.seqs is not None:
-            self._desk().release(self._order().done(job.tenant, job.id))
-        return result.to_json()
+        if not fresh:
+            return handle._turned_away(begun, around).to_json()
+        return handle._remembered(begun, path, around, again=job.attempts > 1).to_json()
 
     def _fresh(self, conversations: Sequence[Conversation], job: Job) -> list[Conversation]:
         """Without the messages whose numbers came in another job."""
@@ -279,8 +323,34 @@ class Ingesting(Remembering):
         return [one for one in kept if one.messages]
 
     def _look_after(self) -> None:
+        """What a worker does now and then, beside its jobs."""
         self._mend()
         self._look_after_order()
+        self._look_after_halfway()
+        now = self._moment()
+        if now - self._tidied >= _OFTEN:
+            self._tidied = now
+            self.expire()
+            self._desk().purge(states=[JobState.DONE], older_than=KEPT)
+
+    def expire(self) -> WriteResult:
+        """Retire the memories that waited for too long, as workers do. No read shows them."""
+        return self._write(
+            lambda snapshot: expired(snapshot, self._scope, audit=self._audit("expire"))
+        )
+
+    def skip_events(self, tenant: str, first: int, last: int) -> Watermarks:
+        """Accept that events of a tenant will not come, and go on with what waits for them.
+
+        Raises:
+            ScopeError: this handle is kept to a scope.
+            InvalidInputError: the gap ends before it begins, or begins before the start.
+        """
+        self._whole_store("the order of events")
+        released = self._order().skip(tenant, (first, last))
+        if self._beside.desk is not None:
+            self._beside.desk.release(released)
+        return self._order().status(tenant)
 
     def _mend(self) -> None:
         """Embed what jobs had to store without a vector; while the embedder fails, later."""
@@ -296,23 +366,36 @@ class Ingesting(Remembering):
         order, desk = self._order(), self._desk()
         for tenant in list(order.tenants()):
             for id in order.status(tenant).running:
-                job = desk.find(id)
-                if job is None or job.state is JobState.DEAD:
-                    desk.release(order.failed(tenant, id))
-                elif job.state is JobState.DONE:
-                    desk.release(order.done(tenant, id))
-                else:
-                    desk.release([id])
+                self._go_on_after(tenant, id, desk.find(id))
         desk.release(id for _, id in order.overdue(self._moment()))
+
+    def _go_on_after(self, tenant: str, id: str, job: Job | None) -> None:
+        """Queue what a job that has ended, or is next itself, lets in."""
+        order, desk = self._order(), self._desk()
+        if job is not None and job.state is JobState.DONE:
+            desk.release(order.done(tenant, id))
+        elif job is None or job.state is JobState.DEAD:
+            desk.release(order.failed(tenant, id))
+            if job is not None and job.seqs is not None and job.error == FORGOTTEN:
+                desk.release(order.skip(tenant, job.seqs))  # it is gone for good, and no gap
+        else:
+            desk.release([id])
+
+    def _look_after_halfway(self) -> None:
+        """Jobs whose callers were killed before they had an answer: let in, they go on; else go."""
+        desk, before = self._desk(), self._moment() - _HALFWAY
+        for job in desk.list(states=[JobState.WAITING]):
+            if job.accepted_at <= before and job.seqs is None:
+                if job.answer is None:
+                    desk.purge([job.id], states=[JobState.WAITING])
+                else:
+                    desk.release([job.id])
 
     def _told_of(self, job: Job) -> IngestResult:
         """What is to be said of a job as it stands."""
-        if job.answer is not None:
-            known = IngestResult.from_json(job.answer)
-        else:
-            known = IngestResult(
-                uri=self.uri, version=self.version, status=IngestStatus.QUEUED, job=job.id
-            )
+        known = _Held.of(job).known or IngestResult(
+            uri=self.uri, version=self.version, status=IngestStatus.QUEUED, job=job.id
+        )
         match job.state:
             case JobState.DONE:
                 return known
@@ -338,6 +421,41 @@ class Ingesting(Remembering):
     def _dead_jobs(self) -> list[str]:
         desk = self._beside.desk if self._beside.used else None
         return [job.id for job in desk.list(states=[JobState.DEAD])] if desk else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What is known of a job before it is done.
+
+    Attributes:
+        known: the answer so far; None: nothing.
+        let_in: places of the conversations that the gate let in; None: all.
+        within: the scope of the handle that accepted it.
+    """
+
+    known: IngestResult | None = None
+    let_in: tuple[int, ...] | None = None
+    within: Scope = field(default_factory=Scope)
+
+    def to_json(self) -> dict[str, Any]:
+        known = None if self.known is None else self.known.to_json()
+        let_in = None if self.let_in is None else list(self.let_in)
+        return {"known": known, "let_in": let_in, "within": self.within.given()}
+
+    @classmethod
+    def of(cls, job: Job) -> _Held:
+        """Of a job; once it is done, the answer is what is known."""
+        values = job.answer
+        if values is None:
+            return cls()
+        if "known" not in values:
+            return cls(known=IngestResult.from_json(values))
+        known, let_in = values["known"], values["let_in"]
+        return cls(
+            known=None if known is None else IngestResult.from_json(known),
+            let_in=None if let_in is None else tuple(let_in),
+            within=Scope(**values["within"]),
+        )
 
 
 def _parts(conversations: Iterable[Conversation]) -> list[Part]:

@@ -336,7 +336,7 @@ class Maintenance(Writing):
         asked = self._asked_to_forget(refs, where, successors=successors)
         if dry_run:
             return forgetting.plan(self._table, asked, self._query_rows())
-        self._forget_beside(asked.chosen)
+        self._forget_beside(None if asked.refs else asked.chosen)
         return forgetting.forget(
             self._table,
             asked,
@@ -380,7 +380,7 @@ class Maintenance(Writing):
             refs=kept, chosen=chosen, successors=successors, moment=self._moment()
         )
 
-    def _forget_beside(self, chosen: Filter) -> None:
+    def _forget_beside(self, chosen: Filter | None) -> None:
         """Forget what could bring memories back, first; without jobs, nothing could."""
 
     def _query_rows(self) -> forgetting.Queries:

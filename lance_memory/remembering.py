@@ -132,10 +132,18 @@ class Remembering(Maintenance):
         dry_run: bool,
     ) -> IngestResult:
         """All steps, in this process."""
-        begun = travelled(Travelled.beginning(conversations), path.entering, around)
-        if not begun.items:
-            return self._turned_away(begun, around)
-        return self._remembered(begun, path, around, dry_run=dry_run)
+        safe = False
+        try:
+            begun = travelled(Travelled.beginning(conversations), path.entering, around)
+            made = (
+                self._remembered(begun, path, around, dry_run=dry_run)
+                if begun.items
+                else self._turned_away(begun, around)
+            )
+            safe = not dry_run
+        finally:
+            path.settled(around.job, safe=safe)
+        return made
 
     def _turned_away(self, begun: Travelled, around: Surroundings) -> IngestResult:
         """The answer where no conversation came in: why the last of them did not."""
@@ -153,6 +161,7 @@ class Remembering(Maintenance):
         around: Surroundings,
         *,
         dry_run: bool = False,
+        again: bool = False,
     ) -> IngestResult:
         """From conversations that were let in to the answer: find, embed, resolve, commit, add."""
         found = travelled(begun, path.finding, around)
@@ -178,6 +187,7 @@ class Remembering(Maintenance):
                 audit=self._audit("ingest", op_id=around.job),
                 now=around.now,
                 embed=around.embed,
+                within=self._scope,
             )
             self._refuse_outside(resolved.change)
             return resolved.change
@@ -195,6 +205,9 @@ class Remembering(Maintenance):
         found = found.and_then("resolve", done, seconds=seconds, tenant=around.tenant)
         inserts = resolved.change.inserts
         ids = tuple(inserts["id"].to_pylist()) if inserts else ()
+        if again:  # what an earlier try of the job has stored is the job's own
+            own = {candidate.id for candidate in found.items}
+            ids += tuple(d.memory for d in resolved.decisions if d.memory in own - {*ids})
         if vectors.missing and not dry_run:
             self._note_missing(around)
         if not dry_run and any(one.domain in path.overlays for one in found.items):
@@ -350,16 +363,19 @@ class Remembering(Maintenance):
         logged = super()._query_rows()
 
         def remove(ids: Sequence[str], texts: Sequence[str], emptied: Sequence[Scope]) -> int:
-            self._beside.forget_words([*ids, *texts])
-            for scope in emptied:
-                self._beside.forget(scope)
+            for beside in self._beside.lines(self._table, clock=self._clock):
+                beside.forget_words([*ids, *texts])
+                for scope in filter(None, emptied):
+                    beside.forget(scope)
             return logged.remove(ids, texts, emptied)
 
         return Queries(count=logged.count, remove=remove)
 
-    def _forget_beside(self, chosen: Filter) -> None:
-        if chosen == Filter(scope=chosen.scope, states="any"):
-            self._beside.forget(chosen.scope)
+    def _forget_beside(self, chosen: Filter | None) -> None:
+        self._beside.refuse_elsewhere(self._table)
+        if chosen and chosen == Filter(scope=chosen.scope, states="any"):
+            for beside in self._beside.lines(self._table, clock=self._clock):
+                beside.forget(chosen.scope)
 
 
 def _with_metadata(

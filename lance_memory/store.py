@@ -212,6 +212,8 @@ class MemoryStore(Pending):
         line = table if branch == "main" else table.on_branch(branch)
         if line.damage is not None:
             warnings.warn(f"{uri}: {line.damage}", DamagedStoreWarning, stacklevel=2)
+        beside = Beside.of(line, ledger, clock=clock)
+        beside.note(line)
         return cls(
             line,
             embedder=fitting(line.format, chosen, where=uri),
@@ -219,7 +221,7 @@ class MemoryStore(Pending):
             author=text_value("author", author),
             queries=QueryLog.of(table, recording=QueryRecording.of(record_queries=record_queries)),
             upkeep=upkeep,
-            beside=Beside.of(line, ledger, clock=clock),
+            beside=beside,
             path=write_path,
         )
 
@@ -855,6 +857,7 @@ class MemoryStore(Pending):
         """
         self._whole_store("deleting a branch")
         naming.delete_branch(self._table, name)
+        Beside.of(self._table, self._beside.where, clock=self._clock, branch=name).remove()
 
     def checkout(self, version: int | str | datetime, path: str | os.PathLike[str]) -> MemoryStore:
         """A store of its own at `path` that starts as this one was at a version, copying no data.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_memory.ingest import Answer, Waiting
-from lance_memory.ingest.waiting import WaitsFor, answered, approved, expired, rejected, waiting
+from lance_memory.ingest.waiting import WaitsFor, answered, approved, rejected, waiting
 from lance_memory.ingesting import Ingesting
 from lance_memory.record.arguments import one_of
 from lance_memory.record.results import WriteResult
@@ -41,7 +41,8 @@ class Pending(Ingesting):
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("approve", reason)
             rows = self._rows(names, snapshot)
-            return approved(snapshot, rows, resolve=self._path.resolve, audit=audit)
+            resolve, within = self._path.resolve, self._scope
+            return approved(snapshot, rows, resolve=resolve, audit=audit, within=within)
 
         return self._write(plan)
 
@@ -72,12 +73,7 @@ class Pending(Ingesting):
         def plan(snapshot: Snapshot) -> ChangeSet:
             audit = self._audit("answer", reason, manifest={"answer": str(given)})
             rows = self._rows(ref, snapshot)
-            return answered(snapshot, rows, given, resolve=self._path.resolve, audit=audit)
+            resolve, within = self._path.resolve, self._scope
+            return answered(snapshot, rows, given, resolve=resolve, audit=audit, within=within)
 
         return self._write(plan)
-
-    def expire(self) -> WriteResult:
-        """Retire the memories that waited for too long. They are not recalled in any case."""
-        return self._write(
-            lambda snapshot: expired(snapshot, self._scope, audit=self._audit("expire"))
-        )

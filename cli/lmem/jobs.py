@@ -176,7 +176,8 @@ def watermarks(
     ] = None,
 ) -> None:
     """How far each tenant's numbered events are, and what is missing."""
-    order = call.open().order
+    store = call.open()
+    order = store.order
     if skip is not None:
         if tenant is None:
             raise typer.BadParameter("--skip needs --tenant, as numbers are a tenant's own")
@@ -192,7 +193,7 @@ def watermarks(
             question="skip them?",
         ):
             return
-        order.skip(tenant, gap)
+        store.skip_events(tenant, *gap)
     tenants = [tenant] if tenant is not None else sorted(order.tenants())
     found = [{"tenant": name, **plain(order.status(name))} for name in tenants]
     if not found:

@@ -61,6 +61,12 @@ class WritePath:
         """What is asked before they are queued."""
         return () if self.gate is None else (self.gate,)
 
+    def settled(self, job: str, *, safe: bool) -> None:
+        """What the gate let in is stored or queued; or the job failed, and may come again."""
+        settled = getattr(self.gate, "settled", None)
+        if settled is not None:
+            settled(job, safe=safe)
+
     @property
     def finding(self) -> tuple[Step, ...]:
         """From conversations that were let in to candidates that are kept."""

@@ -13,9 +13,9 @@ from lance_memory.errors import InvalidInputError, NotFoundError
 from lance_memory.ledger import Ledger
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["USERS", "ProxyUser", "Users", "proxy_user", "user_key"]
+__all__ = ["ProxyUser", "Users", "forget_users", "proxy_user"]
 
-USERS: Final = "users"
+_SPACE: Final = "users"
 _APART: Final = "\x1f"
 
 
@@ -77,12 +77,12 @@ class Users:
         values = {"first_seen": utc(now, "now").isoformat()}
         if self._keep:
             values["external"] = external
-        self._ledger.swap(USERS, user_key(tenant, name), old=None, new=json.dumps(values).encode())
+        self._ledger.swap(_SPACE, _key(tenant, name), old=None, new=json.dumps(values).encode())
         return self.get(tenant, name)
 
     def find(self, tenant: str, name: str) -> ProxyUser | None:
         """The user of that internal name; None: nobody of that name was seen."""
-        raw = self._ledger.get(USERS, user_key(tenant, name))
+        raw = self._ledger.get(_SPACE, _key(tenant, name))
         return None if raw is None else _user(tenant, name, raw)
 
     def get(self, tenant: str, name: str) -> ProxyUser:
@@ -102,15 +102,22 @@ class Users:
 
     def remove(self, tenant: str, name: str) -> None:
         """Forget that a user was seen; the same external id gets the same name again."""
-        self._ledger.remove(USERS, user_key(tenant, name))
+        self._ledger.remove(_SPACE, _key(tenant, name))
 
     def _of(self, tenant: str) -> Iterator[ProxyUser]:
-        prefix = user_key(tenant, "")
-        for key, raw in self._ledger.items(USERS, prefix=prefix):
+        prefix = _key(tenant, "")
+        for key, raw in self._ledger.items(_SPACE, prefix=prefix):
             yield _user(tenant, key.removeprefix(prefix), raw)
 
 
-def user_key(tenant: str, name: str) -> str:
+def forget_users(ledger: Ledger, tenant: str, name: str = "") -> None:
+    """Forget that a user was seen, by the internal name, or all of a tenant."""
+    mine = _key(tenant, name)
+    for key in [mine] if name else [key for key, _ in ledger.items(_SPACE, prefix=mine)]:
+        ledger.remove(_SPACE, key)
+
+
+def _key(tenant: str, name: str) -> str:
     """Of any two tenants different: the tenant's name in JSON has no such character in it."""
     return f"{json.dumps(tenant)}{_APART}{name}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from lance_memory.jobs.desk import Desk, ForgottenJobs, PurgeResult
+from lance_memory.jobs.forgetting import FORGOTTEN
 from lance_memory.jobs.job import Job, JobState, ServicePlan
 from lance_memory.jobs.records import Part
 from lance_memory.jobs.worker import SLOTS, Run, Worker
@@ -12,6 +13,7 @@ from lance_memory.ledger import Ledger
 from lance_memory.record.times import Clock, utc_now
 
 __all__ = [
+    "FORGOTTEN",
     "SLOTS",
     "Desk",
     "ForgottenJobs",

@@ -178,27 +178,27 @@ class Desk:
         """Queue those of the jobs that wait; gives them."""
 
         def queued(job: Job) -> Job | None:
-            return replace(job, state=JobState.QUEUED) if job.state is JobState.WAITING else None
+            eta = self._expected(job.plan)
+            waits = job.state is JobState.WAITING
+            return replace(job, state=JobState.QUEUED, eta=eta) if waits else None
 
         released = [job for id in ids if (job := self.records.change(id, queued))]
         for job in released:
             self._put(job)
+            count("jobs.accepted", plan=job.plan, tenant=job.tenant)
         return released
 
-    def hold(self, id: str, payload: Sequence[Part], answer: Mapping[str, Any]) -> Job | None:
-        """Keep what is left of a job that waits, and what is known so far; None: it does not."""
-        there = self.records.find(id)
-        if there is None or there.state is not JobState.WAITING:
-            return None
-        self.records.put_payload(id, payload)
+    def hold(self, id: str, answer: Mapping[str, Any]) -> Job | None:
+        """Keep what is known so far of a job that waits; the first of several calls counts.
+
+        None: it does not wait, or something is known already.
+        """
 
         def noted(job: Job) -> Job | None:
-            return replace(job, answer=answer) if job.state is JobState.WAITING else None
+            waits = job.state is JobState.WAITING and job.answer is None
+            return replace(job, answer=answer) if waits else None
 
-        held = self.records.change(id, noted)
-        if held is None:
-            self._tidy_ended(id)
-        return held
+        return self.records.change(id, noted)
 
     def settle(self, id: str, answer: Mapping[str, Any]) -> Job | None:
         """End a job that waits, with nothing to do but this answer; None: it does not wait."""

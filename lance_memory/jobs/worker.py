@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from lance_memory.errors import InvalidInputError, StorageError
+from lance_memory.errors import InvalidInputError, LanceMemoryError
 from lance_memory.jobs.desk import Desk
 from lance_memory.jobs.failure import described, may_pass
 from lance_memory.jobs.forgetting import FORGOTTEN
@@ -189,8 +189,8 @@ class Worker:
             self._records.tidy(job.id)
             slots = self._slots.get(job.plan, 1)
             self._records.note_pace(job.plan, seconds=seconds, slots=slots)
-            count("jobs.ended", plan=job.plan, state=done.state)
-            observe("jobs.seconds", seconds, plan=job.plan)
+            count("jobs.ended", plan=job.plan, state=done.state, tenant=job.tenant)
+            observe("jobs.seconds", seconds, plan=job.plan, tenant=job.tenant)
         return done
 
     def _failed(self, job: Job, error: Exception) -> Job | None:
@@ -202,7 +202,7 @@ class Worker:
         failed = self._ended(job, state=JobState.FAILED, due_at=due, error=told)
         if failed is not None:
             self._records.delay(failed, due)
-            count("jobs.failed", plan=job.plan)
+            count("jobs.failed", plan=job.plan, tenant=job.tenant)
             _LOG.info("job %s failed at attempt %d (%s)", job.id, job.attempts, told)
         return failed
 
@@ -216,7 +216,7 @@ class Worker:
 
     def _dead(self, job: Job) -> Job:
         self._records.close(job.id)
-        count("jobs.ended", plan=job.plan, state=job.state)
+        count("jobs.ended", plan=job.plan, state=job.state, tenant=job.tenant)
         _LOG.warning("job %s is dead after %d attempts: %s", job.id, job.attempts, job.error)
         return job
 
@@ -236,7 +236,7 @@ class Worker:
     def _look(self, at: Callable[[Desk], object]) -> None:
         try:
             at(self._desk)
-        except StorageError as error:
+        except LanceMemoryError as error:
             _LOG.warning("jobs could not be looked after, which is tried again: %s", error)
 
 

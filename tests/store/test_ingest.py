@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 from lance_memory import (
     ConflictError,
     Conversation,
+    ExtractionError,
     InvalidInputError,
     Message,
+    RejectedError,
+    Rules,
     Scope,
     ScopeError,
     WritePath,
 )
+from lance_memory.ingest import Extract
 from lance_memory.testing import check
 
 ANA = {"tenant": "acme", "user": "ana"}
@@ -386,13 +390,178 @@ def test_two_workers_at_once_do_what_one_does_in_whatever_order(reopen, tmp_path
         )
         for place, (text, day) in enumerate(said)
     ]
-    one, two = reopen(tmp_path / "one"), reopen(tmp_path / "two")
+    one, two = reopen(tmp_path / "one"), reopen(tmp_path / "two", write_path=OPEN)
     for conversation in log:
         one.ingest(conversation, path=OPEN)
-        two.ingest(conversation, path=OPEN, wait=False)
+        two.ingest(conversation, wait=False)
     others = [reopen(tmp_path / "two") for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         done = sum(pool.map(lambda store: store.worker(path=OPEN).drain(), others))
     assert done == len(log)
     assert picture(two) == picture(one)
     check(two)
+
+
+# -- scope ----------------------------------------------------------------------------------------
+
+
+def test_a_handle_kept_to_a_session_resolves_within_it_and_one_of_a_user_across(store):
+    ana = store.scoped(**ANA)
+    ana.ingest(["I live in Paris."], session="s1", path=OPEN)
+    narrow = ana.scoped(session="s2").ingest(["I moved to Berlin last week."], path=OPEN)
+    assert narrow.counts["resolve"] == {"new": 1}
+    assert contents(ana) == ["I live in Paris.", "I moved to Berlin last week."]
+    ana.ingest(["I moved to Oslo last week."], session="s3", path=OPEN)
+    assert contents(ana) == ["I moved to Oslo last week."]
+
+
+@pytest.mark.disk
+def test_forgetting_one_memory_by_name_touches_no_job_of_another(store):
+    ana = store.scoped(**ANA)
+    kept = ana.ingest(SAID)
+    queued = ana.ingest(["I play the violin in an orchestra."], wait=False)
+    bare = store.add("no scope at all")
+    store.forget(kept.ids[0])
+    store.forget(bare.id)
+    assert store.unfinished_forgetting() is None
+    assert store.jobs.get(queued.job).state == "queued"
+
+
+# -- what may be repeated, forgotten, and where it stands -----------------------------------------
+
+
+class Once:
+    """An extractor that fails the first time, and then finds what rules find."""
+
+    def __init__(self):
+        self.failed = False
+
+    def extract(self, conversation, *, reading):
+        if not self.failed:
+            self.failed = True
+            raise ExtractionError("away", reason="away", passing=True)
+        return Rules().extract(conversation, reading=reading)
+
+
+@pytest.mark.parametrize("by_job", [False, pytest.param(True, marks=pytest.mark.disk)])
+def test_a_call_that_failed_can_be_repeated(store, by_job):
+    path = replace(WritePath(), extract=Extract(extractor=Once()))
+    ana = store.scoped(**ANA)
+    if by_job:
+        assert ana.ingest(SAID, path=path, idempotency_key="k").status == "failed"
+        [job] = store.jobs.list()
+        store.jobs.retry([job.id])
+        assert store.worker().drain() == 1
+        return
+    with pytest.raises(ExtractionError):
+        ana.ingest(SAID, path=path)
+    again = ana.ingest(SAID, path=path)
+    assert (again.status, len(again.ids)) == ("done", 3)
+    assert ana.ingest(SAID, path=path).status == "L3"
+
+
+@pytest.mark.disk
+def test_a_full_buffer_loses_nothing_that_is_sent_again(store):
+    acme = store.scoped(**ANA)
+    many = [Message(content=f"I have been to town number {n}.", seq=n) for n in range(2, 1_004)]
+    with pytest.raises(RejectedError):
+        acme.ingest(many, ordered=True)
+    assert store.jobs.list() == []
+    first = [Message(content="I live in Paris.", seq=0), Message(content="Good day.", seq=1)]
+    assert acme.ingest(first, ordered=True, path=OPEN).status == "done"
+    assert acme.ingest(many, ordered=True).status == "done"
+
+
+@pytest.mark.disk
+def test_a_scoped_handle_does_others_buffered_jobs_as_their_own(store):
+    ana, eva = store.scoped(**ANA), store.scoped(tenant="acme", user="eva")
+    early = eva.ingest(event(1, "I live in Rome."), ordered=True)
+    ana.ingest(event(0, "I live in Paris."), ordered=True)
+    assert store.jobs.get(early.job).state == "done"
+    assert contents(eva) == ["I live in Rome."]
+
+
+@pytest.mark.disk
+def test_a_queued_job_has_an_eta_once_a_job_was_done(store):
+    ana = store.scoped(**ANA)
+    assert ana.ingest(SAID, wait=False).eta is None
+    store.worker().drain()
+    assert ana.ingest(["I play the violin in an orchestra."], wait=False).eta > 0
+
+
+@pytest.mark.disk
+def test_a_job_whose_answer_was_lost_tells_the_memories_it_made(store):
+    ana = store.scoped(**ANA)
+    queued = ana.ingest(SAID, wait=False)
+    parts = store.jobs.records.payload(queued.job)
+    waiting = store.jobs.get(queued.job)
+    lost = store._run_job(store._path, parts, waiting)
+    again = store._run_job(store._path, parts, replace(waiting, attempts=2))
+    assert sorted(again["ids"]) == sorted(lost["ids"])
+
+
+@pytest.mark.disk
+def test_a_job_that_was_accepted_halfway_goes_away_or_on(store, clock):
+    desk = store.jobs
+    one = Conversation(messages=(Message(content="I live in Paris."),), scope=Scope(**ANA))
+    cut = desk.accept([(one.scope, one.to_json())], tenant="acme", waiting=True)
+    clock.forward(minutes=2)
+    store.worker().drain()
+    assert desk.find(cut.id) is None
+    assert store.count() == 0
+
+
+@pytest.mark.disk
+def test_a_queued_job_takes_no_steps_of_its_caller(store):
+    with pytest.raises(InvalidInputError, match="worker"):
+        store.ingest(SAID, tenant="acme", path=OPEN, wait=False)
+
+
+@pytest.mark.disk
+def test_forgetting_reaches_the_jobs_of_every_branch_and_a_deleted_one_leaves_none(store):
+    ana, side = store.scoped(**ANA), store.branch("side")
+    ana.ingest(SAID)
+    side.scoped(**ANA).ingest(["I play the violin in an orchestra."], wait=False)
+    store.forget(**ANA)
+    raw = b"".join(p.read_bytes() for p in store._table.place.local.rglob("*") if p.is_file())
+    assert b"violin" not in raw
+    side.worker().drain()
+    assert side.count() == 0
+    queued = side.scoped(**ANA).ingest(SAID, idempotency_key="k")
+    store.delete_branch("side")
+    assert store.branch("side").jobs.find(queued.job) is None
+
+
+@pytest.mark.disk
+def test_stores_that_share_a_place_for_their_jobs_share_no_job(reopen, tmp_path):
+    one = reopen(tmp_path / "one", ledger=tmp_path / "jobs")
+    two = reopen(tmp_path / "two", ledger=tmp_path / "jobs")
+    one.scoped(**ANA).ingest(SAID, wait=False)
+    assert (two.worker().drain(), two.count()) == (0, 0)
+    plain = reopen(tmp_path / "one")
+    with pytest.raises(InvalidInputError, match="ledger="):
+        plain.forget(**ANA)
+    assert (one.worker().drain(), one.count()) == (1, 3)
+
+
+@pytest.mark.disk
+def test_dry_runs_switch_nothing_off(store):
+    ana = store.scoped(**ANA)
+    ana.ingest(SAID)
+    for _ in range(5):
+        ana.ingest(SAID, dry_run=True)
+    assert ana.ingest(SAID).status == "L3"
+
+
+@pytest.mark.disk
+def test_an_embedder_that_quotes_is_not_quoted_in_an_answer(store, embedder, reopen, tmp_path):
+    class Quoting:
+        name, dimension = embedder.name, embedder.dimension
+
+        def embed(self, texts):
+            raise RuntimeError(f"cannot embed {texts[0]}")
+
+    quoting = reopen(tmp_path / "store", embedder=Quoting()).scoped(**ANA)
+    answer = quoting.ingest(["My cat is called Secretia and I live in Paris."])
+    assert "Secretia" not in str(answer.to_json())
+    assert len(answer.degraded) == 2

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, timedelta
 from typing import Final
 
-from lance_memory.errors import StorageError
 from lance_memory.ingest.gate.days import day_key, outdated
-from lance_memory.ingest.gate.layer import Blocked, Look, digest
+from lance_memory.ingest.gate.layer import Blocked, Held, Look, NoLedgerError, digest
 from lance_memory.ingest.gate.policy import Budget, GatePolicy
 from lance_memory.ingest.message import Conversation
 from lance_memory.ingest.path import Surroundings
@@ -54,6 +53,17 @@ class Budgets:
         self.policy = policy
         self.tokens = tokens
         self._swept: date | None = None
+        self._held: Held[_Cost] = Held()
+
+    def settled(self, job: str, *, safe: bool) -> None:
+        """A job that failed gives back what it was counted for.
+
+        Raises:
+            StorageError: the ledger cannot be reached.
+        """
+        for cost in self._held.pop(job):
+            if not safe:
+                cost.give_back()
 
     def look(self, asked: Mapping[int, Conversation], around: Surroundings) -> Look:
         """Counts the tokens of tenants that have a budget; the ledger is not asked for others.
@@ -67,9 +77,9 @@ class Budgets:
         }
         bound = {place: budget for place, budget in bound.items() if budget != Budget()}
         if not bound:
-            return _Look(None, {}, {})
+            return _Look({}, {}, "", self._held)
         if around.ledger is None:
-            raise StorageError("no ledger is kept, so the budgets' sums are not known")
+            raise NoLedgerError("no ledger is kept, so the budgets' sums are not known")
         sums = _Sums(around.ledger, around)
         if self._swept != around.now.date():
             sums.sweep()
@@ -79,7 +89,7 @@ class Budgets:
             place: _Cost(sums, asked[place].scope.tenant, place, int(count))
             for place, count in zip(bound, counts, strict=True)
         }
-        return _Look(sums, bound, costs)
+        return _Look(bound, costs, around.job, self._held)
 
 
 class _Sums:
@@ -136,11 +146,16 @@ class _Cost:
 
 class _Look:
     def __init__(
-        self, sums: _Sums | None, budgets: Mapping[int, Budget], costs: Mapping[int, _Cost]
+        self,
+        budgets: Mapping[int, Budget],
+        costs: Mapping[int, _Cost],
+        job: str,
+        held: Held[_Cost],
     ) -> None:
-        self._sums = sums
         self._budgets = budgets
         self._costs = costs
+        self._job = job
+        self._held = held
 
     def judge(self, place: int) -> Blocked | None:
         cost = self._costs.get(place)
@@ -164,4 +179,5 @@ class _Look:
             self._costs[place].give_back()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Hold what was counted until the job is safe."""
+        self._held.hold(self._job, self._costs.values())

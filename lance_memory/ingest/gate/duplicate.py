@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.errors import StorageError
-from lance_memory.ingest.gate.layer import Blocked, Look, inputs, owner
+from lance_memory.ingest.gate.layer import Blocked, Held, Look, NoLedgerError, inputs, owner
 from lance_memory.ingest.gate.policy import GatePolicy
 from lance_memory.ingest.gate.recent import Input, Recent
 from lance_memory.ingest.gate.salient import salient
@@ -42,6 +41,17 @@ class Duplicates:
     def __init__(self, policy: GatePolicy) -> None:
         self.policy = policy
         self._swept: date | None = None
+        self._held: Held[tuple[Recent, str, list[Input], datetime]] = Held()
+
+    def settled(self, job: str, *, safe: bool) -> None:
+        """Inputs count from when they are stored or queued: a call that failed may be repeated.
+
+        Raises:
+            StorageError: the ledger cannot be reached.
+        """
+        for recent, name, passed, now in self._held.pop(job):
+            if safe:
+                recent.keep(name, passed, now=now)
 
     def look(self, asked: Mapping[int, Conversation], around: Surroundings) -> Look:
         """Embeds in one call what is to be compared, and reads what it is compared with.
@@ -56,9 +66,9 @@ class Duplicates:
             if (text := self._compared(conversation))
         }
         if not texts:
-            return _Look(self.policy, {}, {}, None, around)
+            return _Look(self.policy, {}, {}, None, around, held=self._held)
         if around.ledger is None:
-            raise StorageError("no ledger is kept, so late inputs are not known")
+            raise NoLedgerError("no ledger is kept, so late inputs are not known")
         # Twice as many as are compared: those of this job may have pushed others out.
         recent = Recent(
             ledger=around.ledger, most=2 * self.policy.last, kept=self.policy.remembered
@@ -70,7 +80,7 @@ class Duplicates:
             for (place, text), vector in zip(texts.items(), vectors, strict=True)
         }
         owners = {place: owner(asked[place]) for place in texts}
-        return _Look(self.policy, new, owners, recent, around)
+        return _Look(self.policy, new, owners, recent, around, held=self._held)
 
     def _compared(self, conversation: Conversation) -> str:
         """The user's words; empty, where they are compared with none."""
@@ -94,8 +104,11 @@ class _Look:
         owners: Mapping[int, str],
         recent: Recent | None,
         around: Surroundings,
+        *,
+        held: Held[tuple[Recent, str, list[Input], datetime]],
     ) -> None:
         self._policy = policy
+        self._held = held
         self._new = new
         self._owners = owners
         self._recent = recent
@@ -122,10 +135,11 @@ class _Look:
             self._passed.setdefault(self._owners[place], []).append(self._new[place])
 
     def close(self) -> None:
-        """Keep those that passed: one write for each user."""
-        for name, inputs_ in self._passed.items():
-            if self._recent is not None:
-                self._recent.keep(name, inputs_, now=self._around.now)
+        """Hold those that passed until the job is safe."""
+        if self._recent is not None:
+            recent, now = self._recent, self._around.now
+            kept = [(recent, name, new, now) for name, new in self._passed.items()]
+            self._held.hold(self._around.job, kept)
 
     def _before(self, name: str) -> list[Input]:
         found = self._recent.of(name, now=self._around.now) if self._recent else []

@@ -11,7 +11,7 @@ from lance_memory.errors import LanceMemoryError
 from lance_memory.ingest.candidate import Decision
 from lance_memory.ingest.gate.budget import Budgets, TokenCount, estimated_tokens
 from lance_memory.ingest.gate.duplicate import Duplicates
-from lance_memory.ingest.gate.layer import Blocked, Layer, Look
+from lance_memory.ingest.gate.layer import Blocked, Layer, Look, NoLedgerError
 from lance_memory.ingest.gate.policy import GatePolicy
 from lance_memory.ingest.gate.quality import Quality
 from lance_memory.ingest.gate.rate import RateLimit
@@ -96,6 +96,15 @@ class Gate:
             degraded=tuple(degraded),
         )
 
+    def settled(self, job: str, *, safe: bool) -> None:
+        """Tell the layers that what passed in a job is stored or queued, or that the job failed.
+
+        Until then nothing of it counts for later calls, so that one that failed may be repeated.
+        """
+        for layer in self.layers:
+            with suppress(*FAILURES):
+                layer.settled(job, safe=safe)
+
     def _groups(self) -> Iterator[tuple[_Guard, ...]]:
         """Layers that go through the whole batch, each by itself; then the rest, item by item.
 
@@ -134,6 +143,7 @@ class _Watched:
         self._unjudged = 0
         self._failure: Exception | None = None
         self._look: Look | None = None
+        self._blind = False
         self._resting = guard.breaker.is_open
         if not self._resting:
             self._look = self._tried(lambda: guard.layer.look(asked, around))
@@ -158,14 +168,21 @@ class _Watched:
     def degraded(self) -> Iterator[str]:
         """What is said of a layer that could not be asked."""
         skipped = counted(self._unjudged, "conversation")
-        if self._resting:
+        if self._blind:
+            yield f"{self._breaker.name}: there is no ledger to ask; {skipped} went unjudged"
+        elif self._resting:
             yield f"{self._breaker.name}: left alone after failures; {skipped} went unjudged"
         elif self._failure is not None:
-            yield f"{self._breaker.name}: {self._failure}; {skipped} went unjudged"
+            told = self._failure if isinstance(self._failure, OSError) else ""
+            why = str(told) or type(self._failure).__name__  # others may quote what was said
+            yield f"{self._breaker.name}: {why}; {skipped} went unjudged"
 
     def _tried(self, work: Callable[[], _T]) -> _T | None:
         try:
             return work()
+        except NoLedgerError:
+            self._look, self._blind = None, True
+            return None
         except FAILURES as error:
             self._failure = error
             self._look = None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
+from lance_memory.errors import StorageError
 from lance_memory.ingest.message import Conversation, Message, Role
 from lance_memory.ingest.path import Surroundings
 
-__all__ = ["Blocked", "Layer", "Look", "digest", "inputs", "owner"]
+__all__ = ["Blocked", "Held", "Layer", "Look", "NoLedgerError", "digest", "inputs", "owner"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,10 @@ class Blocked:
     """Why a conversation does not pass, in numbers."""
 
     figures: Mapping[str, float] = field(default_factory=dict)
+
+
+class NoLedgerError(StorageError):
+    """There is no ledger, as in a dry run: what it would remember is not asked. No failure."""
 
 
 class Look(Protocol):
@@ -63,6 +71,28 @@ class Layer(Protocol):
         """A look at conversations by their place in the job, in order."""
         ...
 
+    def settled(self, job: str, *, safe: bool) -> None:
+        """What passed in a job is stored or queued, or else the job failed and may come again."""
+        ...
+
+
+class Held(Generic[_T]):
+    """What jobs leave behind once they are safe. Shared between threads."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, list[_T]] = {}
+        self._lock = threading.Lock()
+
+    def hold(self, job: str, values: Iterable[_T]) -> None:
+        """Keep values for the end of a job."""
+        with self._lock:
+            self._of.setdefault(job, []).extend(values)
+
+    def pop(self, job: str) -> list[_T]:
+        """The values of a job, which are no longer held."""
+        with self._lock:
+            return self._of.pop(job, [])
+
 
 def inputs(conversation: Conversation) -> list[Message]:
     """The user's messages, or where the user says nothing, all; none that are blank."""
@@ -72,7 +102,12 @@ def inputs(conversation: Conversation) -> list[Message]:
 
 def owner(conversation: Conversation) -> str:
     """The user whose inputs and requests are counted together; without one, the tenant."""
-    return digest(conversation.scope.tenant, conversation.scope.user)
+    return owned(conversation.scope.tenant, conversation.scope.user)
+
+
+def owned(tenant: str, user: str) -> str:
+    """The key of a user; those of a tenant begin alike."""
+    return f"{digest(tenant)}.{digest(user) if user else ''}"
 
 
 def digest(*names: str) -> str:

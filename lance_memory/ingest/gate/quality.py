@@ -102,6 +102,9 @@ class Quality:
     def __init__(self, policy: GatePolicy) -> None:
         self.policy = policy
 
+    def settled(self, job: str, *, safe: bool) -> None:
+        """Nothing is remembered of a job."""
+
     def look(self, asked: Mapping[int, Conversation], around: Surroundings) -> Look:  # noqa: ARG002 - it needs nothing
         """Each conversation is scored by itself."""
         return _Look(self.policy, asked)

@@ -51,6 +51,9 @@ class RateLimit:
             self._window = MovingWindowRateLimiter(_storage(rates))
             self._bound = RateLimitItemPerMinute(per_minute, namespace="lance-memory")
 
+    def settled(self, job: str, *, safe: bool) -> None:
+        """Nothing is remembered of a job."""
+
     def look(self, asked: Mapping[int, Conversation], around: Surroundings) -> Look:  # noqa: ARG002 - it has its own clock
         """Each conversation that is judged counts as a request."""
         return _Look(self, asked)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.ingest.gate.days import day_key, outdated
-from lance_memory.ingest.gate.layer import digest
+from lance_memory.ingest.gate.layer import owned
 from lance_memory.ingest.gate.salient import Salient
 from lance_memory.ledger import Ledger
 from lance_memory.record.times import parse_instant
@@ -124,6 +124,9 @@ def _read(told: Sequence[Mapping[str, Any]], vectors: bytes) -> list[Input]:
     ]
 
 
-def forget_inputs(ledger: Ledger, tenant: str, user: str) -> None:
-    """Remove what is remembered of a user's inputs."""
-    ledger.remove(SPACE, digest(tenant, user))
+def forget_inputs(ledger: Ledger, tenant: str, user: str = "") -> None:
+    """Remove what is remembered of a user's inputs, or of all of a tenant's."""
+    mine = owned(tenant, user)
+    keys = [mine] if user else [key for key, _ in ledger.items(SPACE, prefix=mine)]
+    for key in keys:
+        ledger.remove(SPACE, key)

@@ -16,7 +16,7 @@ from lance_memory.facts import content_words
 from lance_memory.ingest.resolve.held import Held
 from lance_memory.ingest.resolve.statement import Topic, attributes_about
 from lance_memory.record.filters import Filter, all_of, any_of, equals, is_one_of
-from lance_memory.record.memory import State
+from lance_memory.record.memory import Scope, State
 from lance_memory.record.rows import EMBEDDING, embeddings, to_memories, valid_vectors
 from lance_memory.record.unit import unit
 from lance_memory.storage import Snapshot
@@ -57,6 +57,11 @@ class Wanted:
         self.texts = texts
         self.vectors = unit(np.asarray(vectors, np.float32), without=0.0)
         self.valid = valid
+
+
+def owned_by(owner: Sequence[str], within: Scope) -> dict[str, str]:
+    """The levels whose memories are read: an owner's, and those that a handle is kept to."""
+    return {**within.given(), **dict(zip(OWNER, owner, strict=True))}
 
 
 class Board:

@@ -13,7 +13,7 @@ from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.ingest.candidate import Candidate, Decision, Resolution
 from lance_memory.ingest.embedding import Vectors
 from lance_memory.ingest.path import Embed
-from lance_memory.ingest.resolve.board import OWNER, Board, Wanted
+from lance_memory.ingest.resolve.board import OWNER, Board, Wanted, owned_by
 from lance_memory.ingest.resolve.classify import STANDARD, Classifier, Judgement
 from lance_memory.ingest.resolve.held import RESOLVED, Held, Saying
 from lance_memory.ingest.resolve.merge import merged, merged_text
@@ -23,7 +23,7 @@ from lance_memory.ingest.resolve.statement import Statement
 from lance_memory.ingest.resolve.timeline import settle
 from lance_memory.record.evidence import agreeing
 from lance_memory.record.identity import content_hash
-from lance_memory.record.memory import State
+from lance_memory.record.memory import Scope, State
 from lance_memory.storage import Audit, ChangeSet, Snapshot
 
 __all__ = ["Resolve", "Resolved"]
@@ -91,6 +91,7 @@ class Resolve:
         audit: Audit,
         now: datetime,
         embed: Embed | None = None,
+        within: Scope | None = None,
     ) -> Resolved:
         """What becomes of the candidates at a version. It writes nothing, and reads that version.
 
@@ -102,6 +103,7 @@ class Resolve:
             now: the moment of ingestion.
             embed: makes the vectors of merged texts; without it, or where it fails, they have none
                 until a repair.
+            within: no memory outside of this scope is read or changed.
         """
         order = sorted(range(len(candidates)), key=lambda i: (_when(candidates[i]), i))
         decided: dict[int, Decision] = {}
@@ -112,7 +114,7 @@ class Resolve:
             work = _Work(
                 resolve=self,
                 snapshot=snapshot,
-                owner=dict(zip(OWNER, owner, strict=True)),
+                owner=owned_by(owner, within or Scope()),
                 candidates=[candidates[i] for i in mine],
                 places=mine,
                 vectors=Vectors(values=vectors.values[mine], valid=vectors.valid[mine]),

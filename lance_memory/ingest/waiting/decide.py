@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_memory.errors import ConflictError
-from lance_memory.ingest.resolve.board import OWNER, Board, Wanted
+from lance_memory.ingest.resolve.board import OWNER, Board, Wanted, owned_by
 from lance_memory.ingest.resolve.held import Held
 from lance_memory.ingest.resolve.resolve import Resolve
 from lance_memory.ingest.resolve.rows import change_of
@@ -23,7 +23,9 @@ from lance_memory.storage import Audit, ChangeSet, Snapshot
 __all__ = ["answered", "approved", "expired", "rejected"]
 
 
-def approved(snapshot: Snapshot, rows: pa.Table, *, resolve: Resolve, audit: Audit) -> ChangeSet:
+def approved(
+    snapshot: Snapshot, rows: pa.Table, *, resolve: Resolve, audit: Audit, within: Scope
+) -> ChangeSet:
     """Pending memories become active; one that clashes takes the place of the other.
 
     Args:
@@ -31,15 +33,22 @@ def approved(snapshot: Snapshot, rows: pa.Table, *, resolve: Resolve, audit: Aud
         rows: whole rows of that version.
         resolve: what the memories were resolved by.
         audit: of the commit.
+        within: no memory outside of this scope is read or changed.
 
     Raises:
         ConflictError: one is not pending, or has expired.
     """
-    return _settled(snapshot, rows, Answer.NEW, resolve=resolve, audit=audit)
+    return _settled(snapshot, rows, Answer.NEW, resolve=resolve, audit=audit, within=within)
 
 
 def answered(
-    snapshot: Snapshot, rows: pa.Table, answer: Answer, *, resolve: Resolve, audit: Audit
+    snapshot: Snapshot,
+    rows: pa.Table,
+    answer: Answer,
+    *,
+    resolve: Resolve,
+    audit: Audit,
+    within: Scope,
 ) -> ChangeSet:
     """A clash is answered: the new one, the old one, or both are true. Else as `approved`.
 
@@ -54,7 +63,7 @@ def answered(
         )
     if answer is Answer.OLD:
         return rejected(rows, audit=audit)
-    return _settled(snapshot, rows, answer, resolve=resolve, audit=audit)
+    return _settled(snapshot, rows, answer, resolve=resolve, audit=audit, within=within)
 
 
 def rejected(rows: pa.Table, *, audit: Audit) -> ChangeSet:
@@ -78,7 +87,13 @@ def expired(snapshot: Snapshot, scope: Scope, *, audit: Audit) -> ChangeSet:
 
 
 def _settled(
-    snapshot: Snapshot, rows: pa.Table, answer: Answer, *, resolve: Resolve, audit: Audit
+    snapshot: Snapshot,
+    rows: pa.Table,
+    answer: Answer,
+    *,
+    resolve: Resolve,
+    audit: Audit,
+    within: Scope,
 ) -> ChangeSet:
     memories = to_memories(rows)
     _refuse_others(memories, "approve", at=audit.at)
@@ -86,7 +101,7 @@ def _settled(
     for memory in memories:
         owners.setdefault(tuple(getattr(memory, level) for level in OWNER), []).append(memory)
     boards = [
-        _board(snapshot, dict(zip(OWNER, owner, strict=True)), mine, now=audit.at)
+        _board(snapshot, owned_by(owner, within), mine, now=audit.at)
         for owner, mine in owners.items()
     ]
     for board, mine in zip(boards, owners.values(), strict=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from lance_memory.ingest.message import Conversation, Message, Role
 from lance_memory.ingest.path import Surroundings
 from lance_memory.ledger import open_ledger
 from lance_memory.record.memory import Scope
+
+sys.path.insert(0, str(Path(__file__).parent))  # gate_kit
 
 NOON = datetime(2025, 3, 10, 12, tzinfo=UTC)
 

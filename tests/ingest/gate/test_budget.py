@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from gate_kit import Gate
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.candidate import Decision
-from lance_memory.ingest.gate import Blocked, Budget, Gate, GatePolicy, standard_layers
+from lance_memory.ingest.gate import Blocked, Budget, GatePolicy, standard_layers
 from lance_memory.ingest.gate.budget import COUNTED, SPACE, estimated_tokens
 from lance_memory.ingest.gate.layer import digest
 
@@ -129,6 +130,7 @@ def test_what_other_layers_block_costs_nothing(talk, around, ledger):
             return Blocked()
 
         def settle(self, place, *, passed): ...
+        def settled(self, job, *, safe): ...
         def close(self): ...
 
     policy = GatePolicy(budget=Budget(calls=9))

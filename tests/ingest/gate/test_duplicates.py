@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gate_kit import Gate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_memory import MiniLM
 from lance_memory.ingest.candidate import Decision
-from lance_memory.ingest.gate import Gate, GatePolicy
+from lance_memory.ingest.gate import GatePolicy
 from lance_memory.ingest.gate.recent import DUE, SPACE
 from lance_memory.ingest.gate.salient import Salient, salient
 from lance_memory.ingest.message import Role

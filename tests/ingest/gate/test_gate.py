@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from gate_kit import Gate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_memory.errors import EmbeddingError, InvalidInputError, StorageError
-from lance_memory.ingest.gate import Budget, Gate, GatePolicy
+from lance_memory.ingest.gate import Budget, GatePolicy
+from lance_memory.ingest.gate import Gate as Asked
 from lance_memory.ledger import open_ledger
 
 TEXTS = [
@@ -143,16 +146,18 @@ TWICE = ["I live in Rome.", "i live in ROME."]
 @pytest.mark.parametrize("after", range(14))
 def test_no_failure_of_the_counters_stops_the_caller(after, error, talk, around, ledger, broken):
     """Whichever of the ledger's calls is the first that fails."""
-    gate = Gate(GatePolicy(budget=Budget(calls=5)))
+    gate = Asked(GatePolicy(budget=Budget(calls=5)))
     batch = [talk(text) for text in TWICE]
-    store = broken(ledger, after=after, error=error)
-    passed = gate(batch, around(ledger=store))
+    store, job = broken(ledger, after=after, error=error), around()
+    passed = gate(batch, replace(job, ledger=store))
+    failed = store._left < 0
+    gate.settled(job.job, safe=True)
     assert batch[0] in passed.items
     assert len(passed.items) + len(passed.decisions) == 2
     told = [said.partition(":")[0] for said in passed.degraded]
     assert set(told) <= {"gate.L3", "gate.L4"}
     assert len(told) == len(set(told))
-    assert bool(told) == (store._left < 0)
+    assert bool(told) == failed
 
 
 def test_a_ledger_that_cannot_be_opened_is_said_and_blocks_nothing(talk, around, tmp_path):
@@ -168,8 +173,8 @@ def test_without_a_ledger_it_says_what_is_not_known(talk, around):
     passed = Gate(GatePolicy(budget=Budget(calls=1)))([talk(TWICE[0])], around())
     assert passed.items == (talk(TWICE[0]),)
     assert passed.degraded == (
-        "gate.L3: no ledger is kept, so late inputs are not known; 1 conversation went unjudged",
-        "gate.L4: no ledger is kept, so the budgets' sums are not known; 1 conversation went unjudged",
+        "gate.L3: there is no ledger to ask; 1 conversation went unjudged",
+        "gate.L4: there is no ledger to ask; 1 conversation went unjudged",
     )
 
 
@@ -181,7 +186,7 @@ def test_an_embedder_that_fails_skips_l3_alone(talk, around, ledger):
     batch = [talk("hi"), *(talk(text) for text in [*TWICE, *TWICE])]
     passed = gate(batch, around(ledger=ledger, embed=embed))
     assert [d.verdict for d in passed.decisions] == ["L2", "L4"]
-    assert passed.degraded == ("gate.L3: the model is gone; 4 conversations went unjudged",)
+    assert passed.degraded == ("gate.L3: EmbeddingError; 4 conversations went unjudged",)
 
 
 def test_a_layer_that_keeps_failing_is_left_alone_and_asked_again_later(talk, around, ledger):
@@ -195,7 +200,7 @@ def test_a_layer_that_keeps_failing_is_left_alone_and_asked_again_later(talk, ar
 
     gate = Gate(GatePolicy(failures=2, rest=60.0))
     told = [gate([talk(TWICE[0])], around(ledger=ledger, embed=embed)).degraded for _ in range(4)]
-    gone = ("gate.L3: the model is gone; 1 conversation went unjudged",)
+    gone = ("gate.L3: EmbeddingError; 1 conversation went unjudged",)
     alone = ("gate.L3: left alone after failures; 1 conversation went unjudged",)
     assert (told, calls) == ([gone, gone, alone, alone], [1, 1])
 

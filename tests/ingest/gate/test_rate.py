@@ -79,10 +79,10 @@ def test_processes_share_a_limit_in_redis(redis_url, talk, around):
     person = talk(TEXT, tenant="processes")
     assert outcomes(gate, [person], around) == "."
     program = (
-        "import sys; from lance_memory.ingest.gate.layer import digest\n"
+        "import sys; from lance_memory.ingest.gate.layer import owned\n"
         "from lance_memory.ingest.gate.rate import RateLimit\n"
         "rate = RateLimit(3, rates=sys.argv[1])\n"
-        "print(rate.hit(digest('processes', 'ana')) is None)\n"
+        "print(rate.hit(owned('processes', 'ana')) is None)\n"
     )
     answer = subprocess.run(
         [sys.executable, "-c", program, redis_url], capture_output=True, text=True, check=True

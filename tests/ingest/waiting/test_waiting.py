@@ -31,12 +31,12 @@ def decide(talk, make, *refs, reason=""):
 
 
 def approve(snapshot, rows, audit, talk):
-    return approved(snapshot, rows, resolve=talk.resolve, audit=audit)
+    return approved(snapshot, rows, resolve=talk.resolve, audit=audit, within=Scope())
 
 
 def by(answer, talk):
     def make(snapshot, rows, audit):
-        return answered(snapshot, rows, answer, resolve=talk.resolve, audit=audit)
+        return answered(snapshot, rows, answer, resolve=talk.resolve, audit=audit, within=Scope())
 
     return make
 
