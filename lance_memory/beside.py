@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from lance_memory.errors import InvalidInputError, NotFoundError, StorageError
 from lance_memory.ingest import Order, boundary, forget_inputs
+from lance_memory.ingest.order import ORDER
 from lance_memory.ingest.users import forget_users
 from lance_memory.jobs import Desk, JobState, open_desk
 from lance_memory.ledger import MEMORY, Ledger, RedisPlace, SqliteLedger, is_redis, open_ledger
@@ -153,12 +154,18 @@ class Beside:
         if scope == Scope(tenant=scope.tenant, user=scope.user):
             forget_inputs(self.ledger, scope.tenant, scope.user)
             forget_users(self.ledger, scope.tenant, scope.user)
+        if scope == Scope(tenant=scope.tenant):
+            self.ledger.remove(ORDER, scope.tenant)
         self.ledger.scrub()
 
-    def forget_words(self, words: Sequence[str]) -> None:
-        """Take out of jobs what says one of these ids or texts."""
+    def forget_words(self, ids: Sequence[str], texts: Sequence[str], of: Iterable[Scope]) -> None:
+        """Take out of jobs what names one of these memories, and what of their people says it.
+
+        What other people have said in the same words is theirs.
+        """
         if self.used and self.desk is not None:
-            self.desk.forget_words(words)
+            for scope in of:
+                self.desk.forget_words(ids, texts, of=scope)
 
     def close(self) -> None:
         """Give back connections; what is used again makes new ones."""

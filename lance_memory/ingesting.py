@@ -109,6 +109,9 @@ class Ingesting(Remembering):
             StorageError: the store, or the ledger of jobs, cannot be written to.
         """
         self._table.refuse_writes()
+        if unknown := sorted(whose.keys() - Whose.__annotations__.keys()):
+            known = ", ".join(Whose.__annotations__)
+            raise InvalidInputError(f"ingest has no {', '.join(unknown)}; there are: {known}")
         now = self._moment()
         levels = {name: whose[name] for name in SCOPE_LEVELS if name in whose}  # type: ignore[literal-required]
         conversations = conversations_of(
@@ -119,6 +122,7 @@ class Ingesting(Remembering):
         )
         around = self._around(conversations, job=new_id(now), dry_run=dry_run)
         asked = path or self._path
+        asked.refuse_unregistered(conversations)
         by_job = bool(idempotency_key or ordered or not wait)
         if path is not None and not wait:
             raise InvalidInputError(

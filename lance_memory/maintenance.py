@@ -384,8 +384,10 @@ class Maintenance(Writing):
         """Forget what could bring memories back, first; without jobs, nothing could."""
 
     def _query_rows(self) -> forgetting.Queries:
+        log = self._queries
         return forgetting.Queries(
-            count=self._queries.count_about, remove=self._queries.forget_about
+            count=log.count_about,
+            remove=lambda ids, texts, emptied, _: log.forget_about(ids, texts, emptied),
         )
 
     @overload

@@ -362,12 +362,18 @@ class Remembering(Maintenance):
     def _query_rows(self) -> Queries:
         logged = super()._query_rows()
 
-        def remove(ids: Sequence[str], texts: Sequence[str], emptied: Sequence[Scope]) -> int:
+        def remove(
+            ids: Sequence[str],
+            texts: Sequence[str],
+            emptied: Sequence[Scope],
+            scopes: Sequence[Scope],
+        ) -> int:
+            people = {Scope(tenant=scope.tenant, user=scope.user) for scope in scopes}
             for beside in self._beside.lines(self._table, clock=self._clock):
-                beside.forget_words([*ids, *texts])
+                beside.forget_words(ids, texts, people)
                 for scope in filter(None, emptied):
                     beside.forget(scope)
-            return logged.remove(ids, texts, emptied)
+            return logged.remove(ids, texts, emptied, scopes)
 
         return Queries(count=logged.count, remove=remove)
 

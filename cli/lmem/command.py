@@ -25,7 +25,7 @@ from lmem.output import Format, Output, complain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Embedder, Memory, MemoryStore, MemoryView
+    from lance_memory import Embedder, Memory, MemoryStore, MemoryView, WritePath
     from lmem.names import Names
 
 __all__ = ["Call", "approved", "command"]
@@ -41,6 +41,7 @@ class Call:
         self.out = Output(common.format or Format.HUMAN)
         self.recording = False
         self.embedding = True
+        self.write_path: WritePath | None = None
         self._store: MemoryStore | None = None
         self._past: MemoryView | None = None
         self._unmake: Callable[[], None] | None = None
@@ -170,6 +171,7 @@ class Call:
                 storage_options=options,
                 record_queries=self.recording,
                 durability=self.common.durability or "process",
+                write_path=self.write_path,
                 ledger=self.common.ledger or None,
             )
         except NotFoundError:

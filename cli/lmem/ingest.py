@@ -114,16 +114,16 @@ def ingest(
     user's live traffic: there is no rate limit (L1), unless --rate sets one.
     """
     found = _read(files, reading, scope)
+    call.write_path = _path(queueing.rate, reading.source)
     with _store(call, scope, dry_run=dry_run) as store, call.out.progress("ingesting"):
         result = store.ingest(
             found,
-            path=_path(queueing.rate),
             idempotency_key=queueing.idempotency_key or "",
             wait=queueing.wait,
             plan=queueing.plan.value,
             ordered=queueing.ordered,
             dry_run=dry_run,
-            **_user(store, reading.external_user),
+            **_user(store, reading.external_user),  # type: ignore[arg-type]
         )
     _answered(call, result, len(found), explain=explain, show=show)
     if dry_run:
@@ -177,13 +177,14 @@ def _user(store: MemoryStore, external: str | None) -> dict[str, str]:
     return {"user": store.proxy_user(store.scope.tenant, external)}
 
 
-def _path(rate: int | None) -> WritePath | None:
+def _path(rate: int | None, source: str | None) -> WritePath | None:
     """The store's own steps, or with another gate."""
-    if rate is None:
+    if rate is None and not source:
         return None
     from lance_memory import Gate, GatePolicy, WritePath
 
-    return WritePath(gate=Gate(GatePolicy(per_minute=rate)))
+    events = frozenset([source] if source else [])
+    return WritePath(gate=Gate(GatePolicy(per_minute=rate)), events=events)
 
 
 def _answered(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,9 @@ from lance_memory.record.memory import Scope
 from lance_memory.record.times import parse_instant, utc
 
 __all__ = ["Conversation", "Message", "Role"]
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Role(StrEnum):
@@ -51,8 +55,11 @@ class Message:
             raise InvalidInputError(f"content is {self.content!r}; a message is a text")
         if self.at is not None:
             object.__setattr__(self, "at", utc(self.at, "at"))
-        if self.seq is not None and (type(self.seq) is not int or self.seq < 0):
+        if self.seq is not None and (type(self.seq) is not int or not 0 <= self.seq < 1 << 63):
             raise InvalidInputError(f"seq is {self.seq!r}; it takes a whole number from 0 on")
+        for name in ("actor", "ref"):
+            if _HALF.search(getattr(self, name)):
+                raise InvalidInputError(f"{name} has half of a character, which is no text")
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, without what is not given."""

@@ -15,9 +15,9 @@ from lance_memory.ledger import Ledger
 from lance_memory.record.filters import any_of, beyond, none_of
 from lance_memory.record.times import utc
 
-__all__ = ["Arrival", "Arrived", "Order", "OrderOptions", "Watermarks", "boundary"]
+__all__ = ["ORDER", "Arrival", "Arrived", "Order", "OrderOptions", "Watermarks", "boundary"]
 
-_SPACE: Final = "order"
+ORDER: Final = "order"
 _TRIES: Final = 1_000
 """Of one change against others of the same tenant; each failed try is another's success."""
 
@@ -135,7 +135,7 @@ class Order:
         What is missing is a gap from now on, and is not waited for again.
         """
         moment = utc(now, "now") - self.options.timeout
-        states = ((tenant, self._of(raw)) for tenant, raw in self._ledger.items(_SPACE))
+        states = ((tenant, self._of(raw)) for tenant, raw in self._ledger.items(ORDER))
         late = [tenant for tenant, was in states if was.is_late(moment)]
         return tuple(
             (tenant, job)
@@ -180,11 +180,11 @@ class Order:
 
     def status(self, tenant: str) -> Watermarks:
         """How far a tenant is."""
-        return _watermarks(self._of(self._ledger.get(_SPACE, tenant)))
+        return _watermarks(self._of(self._ledger.get(ORDER, tenant)))
 
     def tenants(self) -> Iterator[str]:
         """Those that events have arrived of, by name."""
-        return (tenant for tenant, _ in self._ledger.items(_SPACE))
+        return (tenant for tenant, _ in self._ledger.items(ORDER))
 
     def ceiling(self, tenant: str) -> int | None:
         """Up to which number its memories may be consolidated; None: nothing is outstanding."""
@@ -215,10 +215,10 @@ class Order:
 
     def _changed(self, tenant: str, change: Callable[[Progress], tuple[Progress, _T]]) -> _T:
         for _ in range(_TRIES):
-            raw = self._ledger.get(_SPACE, tenant)
+            raw = self._ledger.get(ORDER, tenant)
             was = self._of(raw)
             made, answer = change(was)
-            if made == was or self._ledger.swap(_SPACE, tenant, old=raw, new=made.to_json()):
+            if made == was or self._ledger.swap(ORDER, tenant, old=raw, new=made.to_json()):
                 return answer
         raise ConflictError(f"the order of one tenant was changed {_TRIES:,} times meanwhile")
 

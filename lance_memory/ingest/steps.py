@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.extract import Extract
 from lance_memory.ingest.formats import Normalise
 from lance_memory.ingest.gate import Gate
 from lance_memory.ingest.keep import Keep
+from lance_memory.ingest.message import Conversation
 from lance_memory.ingest.overlay import OVERLAYS, Overlay
 from lance_memory.ingest.path import Step
 from lance_memory.ingest.redaction import Redact
@@ -31,6 +33,8 @@ class WritePath:
         keep: which candidates are worth keeping, now or once they were seen again.
         resolve: what each becomes beside the memories that are there, as one change set.
         overlays: what domains add after the commit, by the domain of a conversation.
+        events: the registered back-end events: a conversation's `source` is one of them, or empty.
+            They are taken at their word, whoever speaks, and are no repetition of one another.
     """
 
     normalise: Step = field(default_factory=Normalise)
@@ -40,6 +44,19 @@ class WritePath:
     keep: Step = field(default_factory=Keep)
     resolve: Resolve = field(default_factory=Resolve)
     overlays: Mapping[str, tuple[Overlay, ...]] = field(default_factory=lambda: OVERLAYS)
+    events: frozenset[str] = frozenset()
+
+    def refuse_unregistered(self, conversations: Iterable[Conversation]) -> None:
+        """Refuse conversations of an event that nobody has registered.
+
+        Raises:
+            InvalidInputError: names it.
+        """
+        for source in sorted({one.source for one in conversations} - self.events - {""}):
+            raise InvalidInputError(
+                f"source={source!r} is no registered event: they are taken at their word, so name "
+                "them in WritePath(events={...}); people who talk have no source"
+            )
 
     @property
     def steps(self) -> tuple[Step, ...]:

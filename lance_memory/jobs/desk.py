@@ -274,15 +274,17 @@ class Desk:
             raise ScopeError("forget needs a scope; without one, all jobs would be meant")
         return forgetting.forget_scope(self.records, scope, now=self.clock())
 
-    def forget_words(self, words: Collection[str]) -> ForgottenJobs:
-        """Take out conversations that have one of these texts, and answers that name one.
+    def forget_words(
+        self, ids: Collection[str], texts: Collection[str], *, of: Scope
+    ) -> ForgottenJobs:
+        """Take out answers that name one of these ids, and conversations of a scope with a text.
 
         Danger: as for `forget`.
 
         Raises:
             StorageError: as for `forget`.
         """
-        return forgetting.forget_words(self.records, words, now=self.clock())
+        return forgetting.forget_words(self.records, ids, texts, of=of, now=self.clock())
 
     # -- inside ---------------------------------------------------------------------------
 

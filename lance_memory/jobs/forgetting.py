@@ -46,22 +46,27 @@ def forget_scope(records: Records, scope: Scope, *, now: datetime) -> ForgottenJ
     )
 
 
-def forget_words(records: Records, words: Collection[str], *, now: datetime) -> ForgottenJobs:
+def forget_words(
+    records: Records, ids: Collection[str], texts: Collection[str], *, of: Scope, now: datetime
+) -> ForgottenJobs:
     """See `Desk.forget_words`."""
 
-    def has(values: object) -> bool:
+    def has(values: object, words: Collection[str]) -> bool:
         told = json.dumps(values, ensure_ascii=False)
         return any(json.dumps(word, ensure_ascii=False)[1:-1] in told for word in words)
 
+    def goes(part: Part) -> bool:
+        same = (part[0].tenant, part[0].user) == (of.tenant, of.user)
+        return same and has(part[1], texts)
+
     def meant(job: Job) -> bool:
-        payload = records.payload(job.id) or []
-        return has(job.answer) or any(has(part) for _, part in payload)
+        return has(job.answer, ids) or any(map(goes, records.payload(job.id) or []))
 
     return _forget(
         records,
-        goes=lambda part: has(part[1]),
+        goes=goes,
         meant=meant,
-        change=lambda job: replace(job, answer=None) if has(job.answer) else job,
+        change=lambda job: replace(job, answer=None) if has(job.answer, ids) else job,
         now=now,
     )
 
@@ -80,9 +85,9 @@ def _forget(
         gone, left = records.cut(job.id, goes)
         parts += gone
 
-        def without(known: Job, left: int = left) -> Job:
+        def without(known: Job, left: int = left, gone: int = gone) -> Job:
             changed = change(known)
-            if left or known.state.ended or known.state is JobState.RUNNING:
+            if left or not gone or known.state.ended or known.state is JobState.RUNNING:
                 return changed
             dead = JobState.DEAD
             return replace(changed, state=dead, error=FORGOTTEN, due_at=None, ended_at=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -565,3 +566,40 @@ def test_an_embedder_that_quotes_is_not_quoted_in_an_answer(store, embedder, reo
     answer = quoting.ingest(["My cat is called Secretia and I live in Paris."])
     assert "Secretia" not in str(answer.to_json())
     assert len(answer.degraded) == 2
+
+
+@pytest.mark.disk
+def test_forgetting_one_person_leaves_what_another_queued_in_the_same_words(store):
+    said = "I live in Rome and I like tea."
+    store.ingest([said], tenant="t1", user="a", path=OPEN)
+    other = store.ingest([said], tenant="t2", user="b", wait=False)
+    store.forget(tenant="t1", user="a")
+    assert store.worker().drain() == 1
+    assert store.jobs.get(other.job).memories > 0
+    assert store.count(tenant="t1", states="any") == 0
+
+
+def test_an_unknown_word_is_refused_and_stores_nothing_without_its_scope(store):
+    with pytest.raises(InvalidInputError, match="usr"):
+        store.ingest(SAID, usr="mara")
+    assert store.count(states="any") == 0
+
+
+def test_a_source_that_nobody_registered_is_refused(store):
+    with pytest.raises(InvalidInputError, match="registered"):
+        store.ingest(SAID, tenant="acme", source="web-chat")
+    known = replace(OPEN, events=frozenset({"billing"}))
+    assert store.ingest(SAID, tenant="acme", source="billing", path=known).status == "done"
+
+
+def test_characters_that_nobody_sees_hide_nothing_from_redaction(store):
+    hidden = "My e-mail is ana\u200b.lopez@exam\u00adple.com and I live in Rome."
+    store.ingest([hidden], **ANA, path=OPEN)
+    assert contents(store) != []
+    assert all("lopez" not in text for text in contents(store))
+
+
+def test_long_runs_of_space_cost_no_more_than_their_length(store):
+    begun = time.perf_counter()
+    store.ingest(["I like " + " \t\u3000" * 60_000 + "tea"], **ANA, path=OPEN)
+    assert time.perf_counter() - begun < 5  # 40,000 took as long, and ten times as many a minute

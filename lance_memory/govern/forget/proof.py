@@ -24,6 +24,9 @@ from lance_memory.wording import some, worded
 
 __all__ = ["Evidence", "HeldBesideError", "prove"]
 
+JOBS = "ingest/"
+"""Where jobs and counters are."""
+
 _RAW_NEEDLES = 16
 """So many ids and as many texts are looked for in bytes; ids that are UUIDs are all found."""
 
@@ -122,6 +125,8 @@ class _Search:
         if self._work.place.local is None:
             return
         for name in self._work.place.names():
+            if name.startswith(JOBS):  # cleared by id and scope; others may say the same
+                continue
             if not is_mark(name):
                 self._scan(name)
 

@@ -62,11 +62,12 @@ class Asked:
 class Queries:
     """The query log, whose room this one does not know.
 
-    `count` and `remove` take the ids, the texts, and the scopes that no memory is left in.
+    `count` and `remove` take the ids, the texts, and the scopes that no memory is left in; `remove`
+    also the scopes that the memories are of.
     """
 
     count: Callable[[Sequence[str], Sequence[str], Sequence[Scope]], int]
-    remove: Callable[[Sequence[str], Sequence[str], Sequence[Scope]], int]
+    remove: Callable[[Sequence[str], Sequence[str], Sequence[Scope], Sequence[Scope]], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +281,8 @@ def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) 
         marker=replace(marker, texts=found.needles.texts).write(place),
     )
     work.drop_torn()
-    removed = queries.remove(marker.ids, found.needles.texts, found.emptied)
+    scopes = [scope for scope, _ in found.plan.scopes]
+    removed = queries.remove(marker.ids, found.needles.texts, found.emptied, scopes)
     plans = clear_beside(work)
     discard_staged(place)
     work.keep(

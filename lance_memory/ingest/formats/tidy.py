@@ -15,11 +15,14 @@ from lance_memory.ingest.path import Passed, Surroundings
 
 __all__ = ["Normalise", "known_role", "role_of", "tidy", "tidy_name"]
 
-_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Control characters but tab and newline, halves of characters, and marks of byte order."""
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    "\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+"""Control characters but tab and newline, halves of characters, marks of byte order, and what
+hides inside a word from whoever looks for it: soft hyphens, joiners, marks of direction."""
 
 _LINE_ENDS: Final = re.compile("\r\n?|\x0b|\x0c|\x85|\u2028|\u2029")
-_TRAILING: Final = re.compile(r"[^\S\n]+$", re.MULTILINE)
 
 _ROLES: Final = {
     **{str(role): role for role in Role},
@@ -42,7 +45,8 @@ def tidy(text: str) -> str:
     Every end of a line is "\n"; blank lines at both ends go.
     """
     plain = _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
-    return _TRAILING.sub("", unicodedata.normalize("NFC", plain)).strip()
+    lines = unicodedata.normalize("NFC", plain).split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip()
 
 
 def tidy_name(text: str) -> str:
