@@ -99,5 +99,5 @@ class Leases:
 
         try:
             self._records.change(id, longer)
-        except StorageError as error:
+        except (StorageError, OSError, ValueError) as error:  # the last two: closed meanwhile
             _LOG.warning("the lease of job %s could not be prolonged: %s", id, error)
