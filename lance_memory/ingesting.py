@@ -28,6 +28,7 @@ from lance_memory.ingest import (
 )
 from lance_memory.ingest.waiting import expired
 from lance_memory.jobs import FORGOTTEN, Desk, Job, JobState, Part, ServicePlan, Worker
+from lance_memory.record.arguments import whole
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import WriteResult
@@ -71,6 +72,7 @@ class Ingesting(Remembering):
         idempotency_key: str = "",
         wait: bool = True,
         plan: ServicePlan | str = ServicePlan.FREE,
+        priority: int = 0,
         ordered: bool = False,
         dry_run: bool = False,
         **whose: Unpack[Whose],
@@ -90,6 +92,7 @@ class Ingesting(Remembering):
             wait: do it now. Else it is queued for a worker (`lmem worker`, `worker`), and the
                 answer comes at once: `jobs` knows it by its `job`, and it may take `eta` seconds.
             plan: which workers take it: "enterprise", "growth" or "free".
+            priority: among the queued jobs of a plan, the greater first.
             ordered: every message has a `seq`, without gaps within the tenant. What comes too early
                 is kept until what is missing has come, or for a while; see `order`.
             dry_run: only say what would be decided. Nothing is written or counted, so the gate's
@@ -135,7 +138,13 @@ class Ingesting(Remembering):
             return self._through(conversations, asked, around, dry_run=dry_run)
         self._beside.refuse_elsewhere(self._table)
         job = self._handed_in(
-            conversations, asked, around, key=idempotency_key, plan=plan, ordered=ordered
+            conversations,
+            asked,
+            around,
+            key=idempotency_key,
+            plan=plan,
+            priority=whole("priority", priority),
+            ordered=ordered,
         )
         if wait and job.state is not JobState.WAITING:
             job = self._worked_off(job, asked)
@@ -200,6 +209,7 @@ class Ingesting(Remembering):
         *,
         key: str,
         plan: ServicePlan | str,
+        priority: int,
         ordered: bool,
     ) -> Job:
         """The job of these conversations, as it stands after the steps before the queue.
@@ -214,6 +224,7 @@ class Ingesting(Remembering):
             _parts(cleaned.items),
             tenant=around.tenant,
             plan=plan,
+            priority=priority,
             idempotency_key=key,
             seqs=(min(seqs), max(seqs)) if seqs else None,
             waiting=True,

@@ -603,3 +603,12 @@ def test_long_runs_of_space_cost_no_more_than_their_length(store):
     begun = time.perf_counter()
     store.ingest(["I like " + " \t\u3000" * 60_000 + "tea"], **ANA, path=OPEN)
     assert time.perf_counter() - begun < 5  # 40,000 took as long, and ten times as many a minute
+
+
+@pytest.mark.disk
+def test_of_the_jobs_of_a_plan_the_greater_priority_comes_first(store):
+    ana, told = store.scoped(**ANA), []
+    for text, priority in (("I live in Rome.", 0), ("I play the violin daily.", 5)):
+        ana.ingest([text], wait=False, priority=priority)
+    store.worker(told=lambda job: told.append(job.priority)).drain()
+    assert told == [5, 0]
