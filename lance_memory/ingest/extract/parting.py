@@ -28,6 +28,12 @@ _CLAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 
+_LEAST: Final = 6
+
+_VERB: Final = r"(?:live|work|study|play|speak|own|teach|love|like|enjoy|hate)"
+_PLAIN: Final = re.compile(rf"I (?:really |also |currently |now )?{_VERB}\b")
+_ELLIPSIS: Final = re.compile(rf",?\s+and\s+(?={_VERB}\s)")
+
 
 def parted(text: str) -> Iterator[str]:
     """The sentences that may state something, as they were said, without "Yeah, " and the like.
@@ -43,9 +49,22 @@ def parted(text: str) -> Iterator[str]:
 
 
 def clauses(sentence: str) -> list[str]:
-    """The parts of a sentence that have a subject each: "I ski, and my wife skates" is two."""
+    """The parts of a sentence that say something each: "I ski, and my wife skates" is two.
+
+    So is "I live in Rome and work as a vet": the second gets the "I" that it leaves out. Else what
+    changes one of the facts would hide the other.
+    """
     parts = [part.strip(" ,;") for part in _CLAUSE.split(sentence)]
-    return parts if len(parts) > 1 and all(len(part) >= 10 for part in parts) else [sentence]
+    told = [one for part in parts for one in _of_one_subject(part)]
+    return told if len(told) > 1 and all(len(part) >= _LEAST for part in told) else [sentence]
+
+
+def _of_one_subject(part: str) -> list[str]:
+    """Two statements of one that says "I live in Rome and work as a vet"."""
+    if not _PLAIN.match(part) or " to " in part:
+        return [part]
+    first, *rest = _ELLIPSIS.split(part)
+    return [first, *(f"I {one}" for one in rest)]
 
 
 def _whole(parts: list[str]) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,10 @@ _TRAILING: Final = re.compile(
 )
 _EDGES: Final = " \t.,;:!?\"'()[]*_~“”…"
 _POINTS: Final = -0.3
+_OF_ONESELF: Final = re.compile(r"(?:I['’]?m|I am|[Mm]y name)\b")
+
+_STANDS_ALONE: Final = 10
+"""Characters; of a shorter clause the whole sentence is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +111,14 @@ class Rules:
             return
         parts = clauses(sentence)
         each = [self._best(part, part.replace("’", "'"), words) for part in parts]
-        stated = [one for one in each if one]
+        stated = _with_openings(parts, each)
         if len(stated) < 2:
             whole = each[0] if len(parts) == 1 else self._best(sentence, looked, words)
             stated = [whole] if whole else []
         if stated and not self._is_no_statement(looked):
-            yield from stated
+            for one in stated:
+                short = len(one.content) < _STANDS_ALONE
+                yield replace(one, content=sentence) if short else one
 
     def _asked(self, sentence: str, looked: str, words: frozenset[str]) -> _Statement | None:
         """What somebody asks in so many words to be remembered."""
@@ -208,6 +214,16 @@ def _found(rule: Rule, looked: str) -> re.Match[str] | None:
         if found := pattern.search(looked):
             return found
     return None
+
+
+def _with_openings(parts: Sequence[str], each: Sequence[_Statement | None]) -> list[_Statement]:
+    """The statements of clauses; who says "I'm Mara, I live in Porto" is told with the second."""
+    stated, opening = [], ""
+    for part, one in zip(parts, each, strict=True):
+        if one is not None:
+            stated.append(replace(one, content=f"{opening}{one.content}"))
+        opening = f"{part}, " if one is None and _OF_ONESELF.match(part) else ""
+    return stated
 
 
 def _is_vague(value: str) -> bool:

@@ -11,7 +11,7 @@ from extract_kit import NOON, SCOPE, reading, talk
 
 from lance_memory.errors import InvalidInputError, NotFoundError
 from lance_memory.ingest.candidate import Candidate, Category, Claim
-from lance_memory.ingest.extract import Rules
+from lance_memory.ingest.extract import Reading, Rules
 from lance_memory.ingest.extract.patterns import book_of
 from lance_memory.ingest.message import Conversation, Message
 
@@ -272,3 +272,20 @@ def test_the_time_grows_no_faster_than_the_text(unit):
 def test_a_sentence_takes_no_time_to_speak_of_however_it_is_made(unit):
     """CPU seconds for 100 sentences of 990 characters, which is 99 kB: 20 ms for each at most."""
     assert seconds_for(((unit * 990)[:990] + ".\n") * 100) < 2.0
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "I'm Mara, I live in Porto and work as a vet.",
+            ["I'm Mara, I live in Porto", "I work as a vet."],
+        ),
+        ("I love music and play the piano.", ["I love music", "I play the piano."]),
+        ("I like to swim and play tennis.", ["I like to swim and play tennis."]),
+    ],
+)
+def test_facts_of_one_sentence_part_so_that_a_change_of_one_hides_no_other(said, kept):
+    conversation = Conversation(messages=(Message(content=said),))
+    told = Reading(job="j", now=NOON, known=list)
+    assert [one.content for one in Rules().extract(conversation, reading=told).items] == kept
