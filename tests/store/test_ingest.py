@@ -612,3 +612,17 @@ def test_of_the_jobs_of_a_plan_the_greater_priority_comes_first(store):
         ana.ingest([text], wait=False, priority=priority)
     store.worker(told=lambda job: told.append(job.priority)).drain()
     assert told == [5, 0]
+
+
+@pytest.mark.parametrize("given", [None, 5, [], RuntimeError("I live in Paris")])
+def test_an_extractor_that_raises_or_gives_rubbish_is_told_of_without_a_word(store, given):
+    class Odd:
+        def extract(self, conversation, *, reading):
+            if isinstance(given, Exception):
+                raise given
+            return given
+
+    path = replace(OPEN, extract=Extract(extractor=Odd()))
+    result = store.ingest(SAID, **ANA, path=path)
+    assert [(d.step, d.verdict) for d in result.decisions] == [("extract", "failed")]
+    assert "Paris" not in str(result.to_json())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from lance_memory.errors import ExtractionError
+from lance_memory.errors import ExtractionError, LanceMemoryError
 from lance_memory.ingest.candidate import Candidate, Decision
 from lance_memory.ingest.extract.patterns import book_of
 from lance_memory.ingest.extract.protocol import Extractor, Reading
@@ -67,10 +67,17 @@ class Extract:
             known=partial(around.known, conversation.scope, self.known),
         )
         try:
-            return self.extractor.extract(conversation, reading=reading)
+            found = self.extractor.extract(conversation, reading=reading)
         except ExtractionError as error:
             if error.passing:
                 raise
-            return Passed(
-                decisions=(Decision(step="extract", verdict="failed", reason=error.reason),)
-            )
+            return _failed(error.reason)
+        except LanceMemoryError:  # a missing extra, a store that fails: the caller's to mend
+            raise
+        except Exception as error:  # noqa: BLE001 - anybody's code; its words may quote
+            return _failed(type(error).__name__)
+        return found if isinstance(found, Passed) else _failed(f"gave {type(found).__name__}")
+
+
+def _failed(reason: str) -> Passed[Candidate]:
+    return Passed(decisions=(Decision(step="extract", verdict="failed", reason=reason),))
