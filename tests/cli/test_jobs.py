@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -15,6 +18,15 @@ from lance_memory import MemoryStore
 
 LMEM = str(Path(sys.executable).with_name("lmem"))
 SAID = "Mara: My name is Mara, and I live in Lisbon since I was born there.\n"
+TOLD = SAID[6:-1]
+SHORT_LEASE = """
+import sys, threading
+from datetime import timedelta
+from lance_memory import MemoryStore
+store = MemoryStore.open(sys.argv[1])
+told = lambda job: print(job.id, flush=True)
+store.worker(lease=timedelta(seconds=2), told=told).run_until(threading.Event())
+"""
 
 
 @pytest.fixture
@@ -136,23 +148,50 @@ def test_a_worker_ends_well_when_it_is_told_to(ending, lmem, queue):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_and_doubles_nothing(lmem, queue):
-    """What it had begun is taken over when its lease is over, or was done."""
-    ids = [queue(user=f"u{n}") for n in range(6)]
+def test_a_worker_killed_amid_twenty_jobs_loses_and_doubles_nothing(lmem):
+    """What it had begun is taken over when its lease is over, or was done; here soon."""
+    store = os.environ["LMEM_STORE"]
+    users = [f"u{n}" for n in range(20)]
+    with MemoryStore.open(store) as opened:
+        ids = [opened.ingest(TOLD, tenant="acme", user=u, wait=False).job for u in users]
     with subprocess.Popen(
-        [LMEM, "worker", "--store", os.environ["LMEM_STORE"], "--format", "quiet"],
-        stdout=subprocess.PIPE, text=True,
-    ) as child:  # fmt: skip
+        [sys.executable, "-c", SHORT_LEASE, store], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout
         child.stdout.readline()
         child.kill()
+    killed_amid = set(states(lmem).values())
+    assert killed_amid != {"done"}, "all was done before the kill"
     begun = time.monotonic()
     while set(states(lmem).values()) != {"done"} and time.monotonic() - begun < 90:
         lmem("worker", "--once")
         time.sleep(0.5)
     assert states(lmem) == dict.fromkeys(ids, "done")
-    listed = lmem("list", "--tenant", "acme", "--format", "jsonl").lines
-    assert len(listed) == 2 * len(ids)
+    listed = lmem("list", "--tenant", "acme", "--state", "any", "--format", "jsonl").lines
+    assert Counter(memory["user"] for memory in listed) == dict.fromkeys(users, 2)
+
+
+@pytest.mark.slow
+def test_a_worker_serves_its_figures_to_prometheus(lmem, queue):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    first = queue(user="a")
+    with subprocess.Popen(
+        [LMEM, "worker", "--store", os.environ["LMEM_STORE"], "--format", "quiet",
+         "--metrics-port", str(port)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdout
+        assert child.stdout.readline() == f"{first}\n"
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            served = answer.read().decode()
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (0, "")
+    assert "lance_memory_ingest_decisions_total" in served
+    assert 'tenant="acme"' in served
+    assert "Lisbon" not in served
 
 
 def test_watermarks_show_what_is_missing_and_skip_it(lmem):
