@@ -127,9 +127,9 @@ def test_a_service_whose_main_thread_has_returned_is_tended(tmp_path):
     assert int(done.stdout) <= 6
 
 
-@pytest.mark.parametrize(("count", "unfolded"), [(9, 9), (70, 0)])
+@pytest.mark.parametrize(("count", "unfolded", "most"), [(9, 9, 8), (70, 0, 5)])
 def test_writers_that_rest_leave_few_fragments_and_nothing_to_fold(
-    tmp_path, reopen, count, unfolded
+    tmp_path, reopen, count, unfolded, most
 ):
     """Where they have written enough to make up for it; a few rows are not folded each time."""
     upkeep = Upkeep(fragments=4, unindexed_rows=20)
@@ -137,5 +137,5 @@ def test_writers_that_rest_leave_few_fragments_and_nothing_to_fold(
         filled(store, count)
         store.wait_for_upkeep()
         assert steps.unfolded_rows(store._table) == unfolded
-        assert store.stats().fragments <= 5
+        assert store.stats().fragments <= most
         assert store.upkeep_status().failures == ()
