@@ -310,7 +310,7 @@ class Ingesting(Remembering):
         handle = copy.copy(self)
         handle._scope = held.within
         said = [Conversation.from_json(values) for _, values in parts]
-        around = replace(self._around(said, job=job.id), now=job.accepted_at)
+        around = replace(handle._around(said, job=job.id), now=job.accepted_at)
         let_in = said if held.let_in is None else [said[n] for n in held.let_in if n < len(said)]
         fresh = let_in if job.seqs is None else self._fresh(let_in, job)
         known = held.known
@@ -397,14 +397,18 @@ class Ingesting(Remembering):
             desk.release([id])
 
     def _look_after_halfway(self) -> None:
-        """Jobs whose callers were killed before they had an answer: let in, they go on; else go."""
-        desk, before = self._desk(), self._moment() - _HALFWAY
+        """Jobs whose callers were killed before they had an answer: let in, they go on; else go.
+
+        Numbered ones that the order does not know go too: their events have not arrived.
+        """
+        desk, order, before = self._desk(), self._order(), self._moment() - _HALFWAY
         for job in desk.list(states=[JobState.WAITING]):
-            if job.accepted_at <= before and job.seqs is None:
-                if job.answer is None:
-                    desk.purge([job.id], states=[JobState.WAITING])
-                else:
-                    desk.release([job.id])
+            if job.accepted_at > before or (job.seqs and order.knows(job.tenant, job.id)):
+                continue
+            if job.seqs is None and job.answer is not None:
+                desk.release([job.id])
+            else:
+                desk.records.remove(job)
 
     def _told_of(self, job: Job) -> IngestResult:
         """What is to be said of a job as it stands."""

@@ -182,6 +182,10 @@ class Order:
         """How far a tenant is."""
         return _watermarks(self._of(self._ledger.get(ORDER, tenant)))
 
+    def knows(self, tenant: str, job: str) -> bool:
+        """Whether a job waits for its turn, or was handed out and is not done."""
+        return self._of(self._ledger.get(ORDER, tenant)).handed(job) is not None
+
     def tenants(self) -> Iterator[str]:
         """Those that events have arrived of, by name."""
         return (tenant for tenant, _ in self._ledger.items(ORDER))

@@ -56,7 +56,6 @@ class Queue:
         if self._redis:
             self._errors = (require("redis", "redis").RedisError,)
         self._opened: dict[ServicePlan, Any] = {}
-        self._work: Work | None = None
 
     def put(self, plan: ServicePlan, job: str, *, priority: int = 0) -> None:
         """Put a job at the end of its plan's queue, behind those of no lesser priority."""
@@ -84,11 +83,14 @@ class Queue:
 
     def consume(self, slots: Mapping[ServicePlan, int], work: Work) -> Consumers:
         """Start threads, so many for each plan, that take jobs and give them to `work`."""
-        self._work = work
         with self._reached():
             consumers = [
                 _Consumer(
-                    self._of(plan), workers=number, periodic=False, scheduler_interval=60, **_LOOK
+                    self._made(plan, work),
+                    workers=number,
+                    periodic=False,
+                    scheduler_interval=60,
+                    **_LOOK,
                 )
                 for plan, number in slots.items()
             ]
@@ -99,25 +101,24 @@ class Queue:
     def close(self) -> None:
         """Give back connections; the next call makes new ones."""
         for huey in self._opened.values():
-            if self._redis:
-                huey.storage.conn.close()
-                huey.storage.pool.disconnect()
-            else:
-                huey.storage.close()
+            _close(huey)
         self._opened = {}
 
     def _of(self, plan: ServicePlan) -> Any:
         if plan not in self._opened:
-            made = _in_redis(self._redis, plan) if self._redis else _in_file(self._where, plan)
-
-            @made.task(name="work")  # type: ignore[untyped-decorator, unused-ignore]
-            def work(job: str) -> None:
-                if self._work is not None:
-                    self._work(job)
-
-            made.work = work
-            self._opened[plan] = made
+            self._opened[plan] = self._made(plan, lambda _: None)
         return self._opened[plan]
+
+    def _made(self, plan: ServicePlan, work: Work) -> Any:
+        """A handle of a queue that gives what it takes to `work`: each consumer has its own."""
+        made = _in_redis(self._redis, plan) if self._redis else _in_file(self._where, plan)
+
+        @made.task(name="work")  # type: ignore[untyped-decorator, unused-ignore]
+        def run(job: str) -> None:
+            work(job)
+
+        made.work = run
+        return made
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
@@ -156,6 +157,14 @@ def _in_redis(place: RedisPlace, plan: ServicePlan) -> Huey:
     )
 
 
+def _close(huey: Any) -> None:
+    if isinstance(huey.storage, SqliteStorage):
+        huey.storage.close()
+    else:
+        huey.storage.conn.close()
+        huey.storage.pool.disconnect()
+
+
 class Consumers:
     """The threads that work."""
 
@@ -175,9 +184,13 @@ class Consumers:
         for consumer in self._consumers:
             for thread in (consumer.scheduler, *(each for _, each in consumer.worker_threads)):
                 thread.join(max(0.0, end - time.monotonic()))
-        return not any(
+        ended = not any(
             thread.is_alive() for one in self._consumers for _, thread in one.worker_threads
         )
+        if ended:
+            for consumer in self._consumers:
+                _close(consumer.huey)
+        return ended
 
 
 class _Consumer(Consumer):  # type: ignore[misc, unused-ignore]

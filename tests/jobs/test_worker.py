@@ -249,6 +249,34 @@ def test_threads_work_until_they_are_told_to_stop_and_end_what_they_have_begun(d
     assert JobState.RUNNING not in states
 
 
+def test_two_workers_of_one_desk_do_each_their_own(desk):
+    """Each with a plan of its own: what a worker takes is given to that worker's function."""
+    ran, stop = [], threading.Event()
+
+    def named(name):
+        def run(payload, job):
+            ran.append((name, job.plan))
+            return {}
+
+        return run
+
+    plans = (ServicePlan.FREE, ServicePlan.GROWTH)
+    threads = [
+        threading.Thread(target=Worker(desk, named(plan), slots={plan: 1}).run_until, args=(stop,))
+        for plan in plans
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        jobs = [accepted(desk, f"{n}", plan=plan) for n in range(2) for plan in plans]
+        assert [desk.wait(job.id, timeout=60).state for job in jobs] == [JobState.DONE] * 4
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert sorted(ran) == [(plan, plan) for plan in sorted(plans) for _ in range(2)]
+
+
 def test_nonsense_is_refused(desk):
     for slots in ({}, {"gold": 1}, {"free": 0}, {"free": True}):
         with pytest.raises(InvalidInputError, match="whole number from 1 on"):

@@ -483,6 +483,22 @@ def test_a_scoped_handle_does_others_buffered_jobs_as_their_own(store):
 
 
 @pytest.mark.disk
+def test_what_is_known_already_is_read_in_the_scope_of_the_job(reopen, tmp_path):
+    class Asking:
+        def extract(self, conversation, *, reading):
+            reading.known()
+            return Rules().extract(conversation, reading=reading)
+
+    path = replace(OPEN, extract=Extract(extractor=Asking()))
+    store = reopen(tmp_path / "store", write_path=path)
+    eva = store.scoped(tenant="acme", user="eva")
+    early = eva.ingest(event(1, "I live in Rome."), ordered=True)
+    store.scoped(**ANA).ingest(event(0, "I live in Paris."), ordered=True)
+    job = store.jobs.get(early.job)
+    assert (job.state, job.error) == ("done", "")
+
+
+@pytest.mark.disk
 def test_a_queued_job_has_an_eta_once_a_job_was_done(store):
     ana = store.scoped(**ANA)
     assert ana.ingest(SAID, wait=False).eta is None
@@ -502,10 +518,11 @@ def test_a_job_whose_answer_was_lost_tells_the_memories_it_made(store):
 
 
 @pytest.mark.disk
-def test_a_job_that_was_accepted_halfway_goes_away_or_on(store, clock):
+@pytest.mark.parametrize("seqs", [None, (0, 0)])
+def test_a_job_that_was_accepted_halfway_goes_away_or_on(store, clock, seqs):
     desk = store.jobs
-    one = Conversation(messages=(Message(content="I live in Paris."),), scope=Scope(**ANA))
-    cut = desk.accept([(one.scope, one.to_json())], tenant="acme", waiting=True)
+    one = Conversation(messages=(Message(content="I live in Paris.", seq=0),), scope=Scope(**ANA))
+    cut = desk.accept([(one.scope, one.to_json())], tenant="acme", seqs=seqs, waiting=True)
     clock.forward(minutes=2)
     store.worker().drain()
     assert desk.find(cut.id) is None
