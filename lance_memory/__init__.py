@@ -102,6 +102,7 @@ from lance_memory.ingest import (
 from lance_memory.ingest.candidate import Candidate
 from lance_memory.ingest.extract import ModelExtractor, Provider, Rules
 from lance_memory.ingest.gate import Budget, Gate, GatePolicy
+from lance_memory.ingest.resolve import Judgement, OnClash, Statement, Whose
 from lance_memory.jobs import Desk, ForgottenJobs, Job, JobState, PurgeResult, ServicePlan, Worker
 from lance_memory.migrate import (
     MigrationResult,
@@ -258,6 +259,7 @@ __all__ = [
     "InvalidInputError",
     "Job",
     "JobState",
+    "Judgement",
     "Keep",
     "KeepPolicy",
     "Kind",
@@ -281,6 +283,7 @@ __all__ = [
     "Mode",
     "ModelExtractor",
     "NotFoundError",
+    "OnClash",
     "OnConflict",
     "OnFailure",
     "OpenAIEmbedder",
@@ -326,6 +329,7 @@ __all__ = [
     "Severity",
     "StandardRedactor",
     "State",
+    "Statement",
     "Stats",
     "Step",
     "StoppedError",
@@ -350,6 +354,7 @@ __all__ = [
     "Waiting",
     "Watermarks",
     "Where",
+    "Whose",
     "Worker",
     "WritePath",
     "WriteResult",

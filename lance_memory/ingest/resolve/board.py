@@ -59,11 +59,6 @@ class Wanted:
         self.valid = valid
 
 
-def owned_by(owner: Sequence[str], within: Scope) -> dict[str, str]:
-    """The levels whose memories are read: an owner's, and those that a handle is kept to."""
-    return {**within.given(), **dict(zip(OWNER, owner, strict=True))}
-
-
 class Board:
     """The memories of an owner at one version, and what the candidates have made of them so far.
 
@@ -71,12 +66,19 @@ class Board:
     """
 
     def __init__(
-        self, snapshot: Snapshot, owner: dict[str, str], wanted: Wanted, *, now: datetime
+        self,
+        snapshot: Snapshot,
+        owner: Sequence[str],
+        wanted: Wanted,
+        *,
+        now: datetime,
+        within: Scope,
     ) -> None:
         self.now = now
         self._snapshot = snapshot
         self._wanted = wanted
-        self._rows = _read(snapshot, owner, wanted)
+        self._within = within
+        self._rows = _read(snapshot, _owned_by(owner, within), wanted)
         self._places = {i: n for n, i in enumerate(self._rows["id"].to_pylist())}
         self._held: dict[str, Held] = {}
         self._fresh = _Fresh(rows=2 * len(wanted.texts), dimension=snapshot.dimension)
@@ -107,6 +109,12 @@ class Board:
             held = successor
         return None if held.gone(self.now) else held
 
+    def hides(self, held: Held) -> bool:
+        """Whether what replaced it is out of sight of a handle that is kept to a session or run."""
+        kept = bool(self._within.session or self._within.run)
+        superseded = held.state is State.SUPERSEDED and held.by is not None
+        return kept and superseded and self.find(held.by or "") is None
+
     def about(self, topic: Topic, kind: str) -> list[Held]:
         """The memories of a kind with a claim about the topic, in whatever state."""
         names = attributes_about(topic.attribute)
@@ -130,11 +138,11 @@ class Board:
             and other != topic
         ]
 
-    def saying(self, content_hash: str, kind: str) -> list[Held]:
-        """The memories of a kind with exactly this content, in whatever state."""
+    def saying(self, content_hash: str) -> list[Held]:
+        """The memories with exactly this content, of whatever kind and in whatever state."""
         found = [self.find(i) for i in self._by_hash.get(content_hash, ())]
         found += self._fresh.by_hash.get(content_hash, [])
-        return [h for h in found if h and h.kind == kind]
+        return [h for h in found if h]
 
     def neighbours(self, place: int, kind: str) -> list[tuple[Held, float | None]]:
         """The nearest memories of a kind, nearest first, with their cosines.
@@ -172,9 +180,10 @@ class Board:
 
     def _fetched(self, identifier: str) -> Held | None:
         rows = self._snapshot.by_ids([identifier])
-        if not len(rows):
+        memory = to_memories(rows)[0] if len(rows) else None
+        if memory is None or not self._within.holds(memory.scope):
             return None
-        held = self._held[identifier] = Held.of(to_memories(rows)[0])
+        held = self._held[identifier] = Held.of(memory)
         return held
 
     def _has_vector(self, identifier: str) -> bool:
@@ -316,6 +325,11 @@ class _Fresh:
             if share >= _FLOOR and (vector is None or self.all[i].vector is None):
                 found.append((share, self.all[i], None))
         return found
+
+
+def _owned_by(owner: Sequence[str], within: Scope) -> dict[str, str]:
+    """The levels whose memories are read: an owner's, and those that a handle is kept to."""
+    return {**within.given(), **dict(zip(OWNER, owner, strict=True))}
 
 
 def _read(snapshot: Snapshot, owner: dict[str, str], wanted: Wanted) -> pa.Table:

@@ -39,8 +39,8 @@ class Judgement:
 class Classifier(Protocol):
     """Compares two statements of one tenant, user, agent and kind. Pure; safe to share.
 
-    It is asked about statements with claims about one topic, with the same content, or that are
-    near: by cosine, or by their words where one has no vector.
+    It is asked about statements with claims about one topic, with the same content (of whatever
+    kinds), or that are near: by cosine, or by their words where one has no vector.
     """
 
     def __call__(self, earlier: Statement, later: Statement, *, cosine: float | None) -> Judgement:

@@ -13,7 +13,7 @@ from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.ingest.candidate import Candidate, Decision, Resolution
 from lance_memory.ingest.embedding import Vectors
 from lance_memory.ingest.path import Embed
-from lance_memory.ingest.resolve.board import OWNER, Board, Wanted, owned_by
+from lance_memory.ingest.resolve.board import OWNER, Board, Wanted
 from lance_memory.ingest.resolve.classify import STANDARD, Classifier, Judgement
 from lance_memory.ingest.resolve.held import RESOLVED, Held, Saying
 from lance_memory.ingest.resolve.merge import merged, merged_text
@@ -49,6 +49,8 @@ class Resolved:
 class Resolve:
     """Resolves candidates against the memories of their tenant, user and agent, of the same kind.
 
+    A text that is there to the letter is known, whatever its kind and whoever stored it.
+
     What was said decides, and when; never the order in which it comes in. What is said earlier than
     what stands is put in its place in the past; what was resolved before is not resolved again.
 
@@ -79,7 +81,9 @@ class Resolve:
         topic = held.statement.topic
         if topic is not None:
             about = board.about(topic, held.kind)
-            open_to = [h for h in about if not (h.gone(board.now) or h.fixed or h.waits)]
+            open_to = [
+                h for h in about if not (h.gone(board.now) or h.fixed or h.waits or board.hides(h))
+            ]
             settle(open_to, self.classifier, self.routing)
 
     def resolved(
@@ -114,7 +118,8 @@ class Resolve:
             work = _Work(
                 resolve=self,
                 snapshot=snapshot,
-                owner=owned_by(owner, within or Scope()),
+                owner=owner,
+                within=within or Scope(),
                 candidates=[candidates[i] for i in mine],
                 places=mine,
                 vectors=Vectors(values=vectors.values[mine], valid=vectors.valid[mine]),
@@ -135,7 +140,8 @@ class _Work:
         *,
         resolve: Resolve,
         snapshot: Snapshot,
-        owner: dict[str, str],
+        owner: Sequence[str],
+        within: Scope,
         candidates: Sequence[Candidate],
         places: Sequence[int],
         vectors: Vectors,
@@ -161,7 +167,7 @@ class _Work:
             valid=vectors.valid,
         )
         self._wanted = wanted
-        self.board = Board(snapshot, owner, wanted, now=now)
+        self.board = Board(snapshot, owner, wanted, now=now, within=within)
 
     def done(self) -> list[Decision]:
         """What became of each."""
@@ -188,7 +194,7 @@ class _Work:
         kind = str(self._candidates[i].category.kind)
         topic = self._statements[i].topic
         found: dict[str, tuple[Held, float | None]] = {}
-        for held in self.board.saying(self._hashes[i], kind):
+        for held in self.board.saying(self._hashes[i]):
             found.setdefault(held.id, (held, None))
         if topic is not None:
             for held in self.board.about(topic, kind):
@@ -202,7 +208,7 @@ class _Work:
         """The memory that speaks for `held` as of when the statement was made; None: none does."""
         if held.gone(self._now):
             return None
-        if held.fixed:
+        if held.fixed or self.board.hides(held):
             return self.board.end(held)
         topic = held.statement.topic
         if held.state is not State.SUPERSEDED or (topic and topic == statement.topic):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_memory.errors import ConflictError
-from lance_memory.ingest.resolve.board import OWNER, Board, Wanted, owned_by
+from lance_memory.ingest.resolve.board import OWNER, Board, Wanted
 from lance_memory.ingest.resolve.held import Held
 from lance_memory.ingest.resolve.resolve import Resolve
 from lance_memory.ingest.resolve.rows import change_of
@@ -101,8 +101,7 @@ def _settled(
     for memory in memories:
         owners.setdefault(tuple(getattr(memory, level) for level in OWNER), []).append(memory)
     boards = [
-        _board(snapshot, owned_by(owner, within), mine, now=audit.at)
-        for owner, mine in owners.items()
+        _board(snapshot, owner, mine, now=audit.at, within=within) for owner, mine in owners.items()
     ]
     for board, mine in zip(boards, owners.values(), strict=True):
         for memory in mine:
@@ -119,7 +118,12 @@ def _let_in(board: Board, held: Held, answer: Answer, resolve: Resolve) -> None:
 
 
 def _board(
-    snapshot: Snapshot, owner: dict[str, str], memories: Sequence[Memory], *, now: datetime
+    snapshot: Snapshot,
+    owner: Sequence[str],
+    memories: Sequence[Memory],
+    *,
+    now: datetime,
+    within: Scope,
 ) -> Board:
     topics = [topic for m in memories if (topic := Statement.held(m).topic) is not None]
     wanted = Wanted(
@@ -130,7 +134,7 @@ def _board(
         vectors=np.zeros((0, snapshot.dimension), np.float32),
         valid=np.zeros(0, np.bool_),
     )
-    return Board(snapshot, owner, wanted, now=now)
+    return Board(snapshot, owner, wanted, now=now, within=within)
 
 
 def _refuse_others(memories: Sequence[Memory], action: str, *, at: datetime | None = None) -> None:

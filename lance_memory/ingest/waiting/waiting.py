@@ -51,7 +51,8 @@ class Waiting:
     Attributes:
         memory: what waits; no read shows it unless asked for the state.
         why: "confidence", "clarify" or "review".
-        contradicts: the memory that it clashes with, as it stands now; None: there is none.
+        contradicts: the memory that it clashes with, as it stands now; None: there is none, or it
+            is outside of the scope that was asked about.
         expires_at: when it is given up; None: never.
     """
 
@@ -90,7 +91,7 @@ def waiting(
     found = [memory for memory in found if not why or WaitsFor.of(memory) in why]
     against = {memory.id: _against(memory) for memory in found}
     others = to_memories(snapshot.by_ids(sorted({i for i in against.values() if i})))
-    known = {memory.id: memory for memory in others if _within(scope, memory)}
+    known = {memory.id: memory for memory in others if scope.holds(memory.scope)}
     return [
         Waiting(
             memory=memory,
@@ -105,9 +106,3 @@ def waiting(
 def _against(memory: Memory) -> str:
     edges = [edge.target for edge in memory.relationships if edge.relation == "contradicts"]
     return edges[0] if edges else ""
-
-
-def _within(scope: Scope, memory: Memory) -> bool:
-    """Whether it is of the scope's tenant, user and agent; a clash reaches across sessions."""
-    owner = Scope(tenant=scope.tenant, user=scope.user, agent=scope.agent)
-    return owner.holds(memory.scope)

@@ -48,7 +48,7 @@ class Talk:
         self.resolve = resolve or Resolve()
         self.decisions = []
 
-    def put(self, *candidates, vectors=True):
+    def put(self, *candidates, vectors=True, within=None):
         """Resolve and commit as one version; the decisions."""
         embed = self.store._embed if vectors else _no_vector
         made = vectors_of(candidates, embed, dimension=self.store._table.format.dimension)
@@ -63,6 +63,7 @@ class Talk:
                 audit=self.store._audit("ingest"),
                 now=now,
                 embed=embed,
+                within=within,
             )
             told[:] = found.decisions
             return found.change

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from resolve_kit import ANA, START, Role, Talk, likes, lives, said
 
-from lance_memory import InvalidInputError
-from lance_memory.ingest.candidate import Category, Claim, Resolution
-from lance_memory.ingest.resolve import (
+from lance_memory import (
+    Category,
+    InvalidInputError,
     Judgement,
+    Kind,
     OnClash,
+    Resolution,
     Resolve,
     Routing,
-    Standard,
     Statement,
     Whose,
 )
+from lance_memory.ingest.candidate import Claim
+from lance_memory.ingest.resolve import Standard
 from lance_memory.record.memory import Scope
 from lance_memory.testing import check
 
@@ -57,6 +61,32 @@ def test_what_a_memory_of_another_source_says_is_not_stored_again(talk):
     version = talk.store.version
     assert talk.put(said("I keep three bees")) == [("reject", "duplicate")]
     assert talk.store.version == version
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_text_of_a_memory_of_any_kind_that_is_fed_back_stays_one_memory(talk, kind):
+    """C07."""
+    known = talk.store.add("I like green tea", kind=kind, tenant="acme", user="ana")
+    before = talk.store.get(known.id)
+    assert talk.put(likes("green tea", day=1)) == [("reject", "duplicate")]
+    assert talk.put(said("I like green tea", day=-9), vectors=False) == [("reject", "duplicate")]
+    assert talk.decisions[0].memory == known.id
+    assert talk.store.list(states="any") == [before]
+
+
+def test_text_that_was_consolidated_or_imported_and_is_fed_back_stays_one_memory(
+    talk, reopen, tmp_path
+):
+    """C07."""
+    source = talk.store.add("tea is liked", tenant="acme", user="ana")
+    talk.store.supersede([source.id], "I like green tea")
+    talk.store.export_store(tmp_path / "archive")
+    other = Talk(reopen(tmp_path / "other"))
+    other.store.import_store(tmp_path / "archive")
+    for one in (talk, other):
+        assert one.put(likes("green tea", day=1)) == [("reject", "duplicate")]
+        assert one.visible() == ["I like green tea"]
+        check(one.store)
 
 
 def test_a_corrected_fact_is_not_recalled_and_both_stay_linked(talk):
@@ -185,6 +215,26 @@ def test_memories_of_others_and_of_other_kinds_are_not_compared(talk):
         assert talk.put(lives("Porto", day=1, scope=scope)) == [("new", "new")]
     other_session = Scope(tenant="acme", user="ana", session="s2", run="r")
     assert talk.put(lives("Lisbon", day=3, scope=other_session)) == [("reject", "duplicate")]
+
+
+def test_a_handle_kept_to_a_session_leaves_what_another_session_has_replaced(talk):
+    first, second = (replace(ANA, session=name) for name in ("s1", "s2"))
+    talk.put(lives("Lisbon", scope=first), said("The deadline is 5 May", scope=first))
+    talk.put(
+        lives("Porto", day=2, change=True, scope=second),
+        said("The deadline is now 6 May", day=2, scope=second),
+    )
+    before = {memory.id: memory for memory in talk.store.list(states="any")}
+    late = lives("Lisbon", day=1, scope=first), said("The deadline is 5 May", day=1, scope=first)
+    assert talk.put(*late, within=first) == [("new", "new")] * 2
+    assert talk.put(*late, within=first) == [("reject", "replayed")] * 2
+    after = {memory.id: memory for memory in talk.store.list(states="any")}
+    assert {id: after[id] for id in before} == before
+    assert {decision.memory for decision in talk.decisions[4:]} == {one.id for one in late}
+    assert talk.put(lives("Faro", day=3, change=True)) == [("update", "changed")]
+    standing = [m for m in talk.store.list() if m.metadata.get("claim")]
+    assert [m.content for m in standing] == ["I moved and now live in Faro"]
+    check(talk.store)
 
 
 def test_little_confidence_waits_unseen_until_it_is_heard_again(talk):

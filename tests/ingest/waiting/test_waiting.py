@@ -60,6 +60,19 @@ def test_what_waits_is_listed_with_what_it_waits_for(clash):
     assert listed(clash.store, Scope(tenant="acme", user="eva")) == []
 
 
+def test_a_clash_with_another_session_is_not_shown_to_a_handle_kept_to_one(talk):
+    talk.put(lives("Lisbon", scope=replace(ANA, session="s1")))
+    talk.put(lives("Porto", day=1, scope=replace(ANA, session="s2")))
+    ana = talk.store.scoped(tenant="acme", user="ana")
+    lisbon, narrow = talk.store.list()[0], ana.scoped(session="s2")
+    assert [w.contradicts for w in ana.clarifications()] == [lisbon]
+    for told in (narrow.pending(), narrow.clarifications()):
+        assert [(w.memory.content, w.contradicts) for w in told] == [("I live in Porto", None)]
+    narrow.approve(told[0].memory.id)
+    assert ana.get(lisbon.id) == lisbon
+    check(talk.store)
+
+
 def test_institution_facts_wait_for_a_review(talk):
     school = {"domain": "education"}
     fact = lives("Lisbon", **school)
