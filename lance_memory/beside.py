@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,11 +13,19 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lance_memory.errors import InvalidInputError, NotFoundError, StorageError
-from lance_memory.ingest import Order, boundary, forget_inputs
+from lance_memory.ingest import Order, boundary, count_inputs, forget_inputs
 from lance_memory.ingest.order import ORDER
-from lance_memory.ingest.users import forget_users
+from lance_memory.ingest.users import count_users, forget_users
 from lance_memory.jobs import Desk, JobState, open_desk
-from lance_memory.ledger import MEMORY, Ledger, RedisPlace, SqliteLedger, is_redis, open_ledger
+from lance_memory.ledger import (
+    MEMORY,
+    Ledger,
+    RedisLedger,
+    RedisPlace,
+    SqliteLedger,
+    is_redis,
+    open_ledger,
+)
 from lance_memory.record.memory import Scope
 from lance_memory.record.times import Clock
 from lance_memory.storage import Table
@@ -28,6 +37,8 @@ _FOLDER = "ingest"
 _NOTE = "ingest-elsewhere.json"
 _PATIENCE = 60.0
 """Seconds to wait for a job that runs while its scope is forgotten."""
+
+_LOOK_AGAIN = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +127,15 @@ class Beside:
                 yield beside
 
     def remove(self) -> None:
-        """Remove it all; in Redis what it has of jobs.
+        """Remove it all.
 
         Danger: jobs, counters and watermarks are gone.
         """
         self.close()
         if isinstance(self.ledger, SqliteLedger) and self.ledger.where != MEMORY:
             shutil.rmtree(Path(self.ledger.where).parent, ignore_errors=True)
-        elif self.desk is not None:
-            states = [state for state in JobState if state is not JobState.RUNNING]
-            self.desk.purge(states=states)
+        elif isinstance(self.ledger, RedisLedger):
+            self.ledger.clear()
 
     @property
     def used(self) -> bool:
@@ -137,6 +147,18 @@ class Beside:
         """The predicate that nothing is missing before a memory; None: every row passes."""
         return boundary(Order(self.ledger)) if self.used else None
 
+    def counted(self, scope: Scope) -> dict[str, int]:
+        """How much `forget` would take out, by what it is; what there is none of is left out."""
+        if not self.used:
+            return {}
+        jobs, conversations = (0, 0) if self.desk is None else self.desk.count_of(scope)
+        inputs = users = 0
+        if scope == Scope(tenant=scope.tenant, user=scope.user):
+            inputs = count_inputs(self.ledger, scope.tenant, scope.user)
+            users = count_users(self.ledger, scope.tenant, scope.user)
+        told = {"jobs": jobs, "conversations": conversations, "inputs": inputs, "users": users}
+        return {what: number for what, number in told.items() if number}
+
     def forget(self, scope: Scope) -> None:
         """Take out what is of a scope: queued conversations, answers, what the gate remembers.
 
@@ -145,12 +167,7 @@ class Beside:
         if not self.used:
             return
         if self.desk is not None:
-            for job in self.desk.forget(scope).running:
-                if self.desk.wait(job, timeout=_PATIENCE).state is JobState.RUNNING:
-                    raise StorageError(
-                        f"job {job} is of what is to be forgotten, and still runs; nothing was "
-                        "forgotten yet: run it again when it has ended"
-                    )
+            _wait_for(self.desk, self.desk.forget(scope).running)
         if scope == Scope(tenant=scope.tenant, user=scope.user):
             forget_inputs(self.ledger, scope.tenant, scope.user)
             forget_users(self.ledger, scope.tenant, scope.user)
@@ -172,6 +189,25 @@ class Beside:
         self.ledger.close()
         if self.desk is not None:
             self.desk.queue.close()
+
+
+def _wait_for(desk: Desk, jobs: Iterable[str]) -> None:
+    """Until none of the jobs runs; one whose worker is lost does not: it can commit nothing.
+
+    Raises:
+        StorageError: one still does.
+    """
+    end = time.monotonic() + _PATIENCE
+    for id in jobs:
+        while (job := desk.find(id)) and job.state is JobState.RUNNING:
+            if job.ready(desk.clock()):
+                break
+            if time.monotonic() > end:
+                raise StorageError(
+                    f"job {id} is of what is to be forgotten, and still runs; no memory was "
+                    "forgotten yet: run it again when it has ended"
+                )
+            time.sleep(_LOOK_AGAIN)
 
 
 def _is_elsewhere(table: Table) -> bool:

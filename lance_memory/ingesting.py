@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from lance_memory.errors import EmbeddingError, InvalidInputError, RejectedError
+from lance_memory.errors import ConflictError, EmbeddingError, InvalidInputError, RejectedError
 from lance_memory.ingest import (
     Arrived,
     Conversation,
@@ -323,7 +323,21 @@ class Ingesting(Remembering):
         )
         if not fresh:
             return handle._turned_away(begun, around).to_json()
-        return handle._remembered(begun, path, around, again=job.attempts > 1).to_json()
+        whole = partial(self._refuse_forgotten, job.id, len(parts))
+        again = job.attempts > 1
+        return handle._remembered(begun, path, around, again=again, before=whole).to_json()
+
+    def _refuse_forgotten(self, id: str, parts: int) -> None:
+        """Commit nothing of a job that something was taken out of since it was read.
+
+        What is left of it is tried again. One that another worker has done meanwhile may be done
+        again, which changes nothing, unless its answer was forgotten since.
+        """
+        desk = self._desk()
+        job, left = desk.find(id), desk.records.payload(id)
+        done = job is not None and job.state is JobState.DONE and job.answer is not None
+        if not done and (left is None or len(left) != parts):
+            raise ConflictError(f"something of job {id} was forgotten while it ran", ids=[id])
 
     def _fresh(self, conversations: Sequence[Conversation], job: Job) -> list[Conversation]:
         """Without the messages whose numbers came in another job."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -159,7 +159,8 @@ class Maintenance(Writing):
         Files that the directory has from an earlier backup are not copied again. Writers go on
         meanwhile; what is backed up is the store at one moment. An interrupted backup is none, and
         the next one goes on from what it had copied. `BackupSet` lists, checks and restores.
-        What is forgotten stays in earlier backups, until `keep` lets those go.
+        What is forgotten stays in earlier backups, until `keep` lets those go. Jobs, the order of
+        events and what the gate remembers are beside the table, and not part of it.
 
         Args:
             target: a directory of a local disk, for this store's backups alone; made for its owner
@@ -320,7 +321,8 @@ class Maintenance(Writing):
             where: see `Where`; every state by default. A memory is meant if it passed once.
 
         Raises:
-            NotFoundError, AmbiguousError: no memory has or had that name, or several.
+            NotFoundError, AmbiguousError: no memory has or had that name, or several; or no memory,
+                job or remembered input is of the scope.
             InvalidInputError: both names and a filter, or a filter that makes no sense; or a
                 reason that quotes one of them.
             ScopeError: neither names nor a scope.
@@ -354,6 +356,7 @@ class Maintenance(Writing):
         Danger: as for `forget`.
         """
         self._whole_store("finishing what was begun")
+        self._forget_beside(None)
         return forgetting.finish(self._table, self._query_rows())
 
     def unfinished_forgetting(self) -> Unfinished | None:
@@ -377,8 +380,16 @@ class Maintenance(Writing):
         every: Where = {"states": "any", **where}
         chosen = Filter.of(every, within=self._scope) if kept else self._of_a_scope(every)
         return forgetting.Asked(
-            refs=kept, chosen=chosen, successors=successors, moment=self._moment()
+            refs=kept,
+            chosen=chosen,
+            successors=successors,
+            moment=self._moment(),
+            beside={} if kept else self._counted_beside(chosen),
         )
+
+    def _counted_beside(self, chosen: Filter) -> Mapping[str, int]:  # noqa: ARG002 - for others
+        """How much of it stands beside the table; without jobs, nothing does."""
+        return {}
 
     def _forget_beside(self, chosen: Filter | None) -> None:
         """Forget what could bring memories back, first; without jobs, nothing could."""

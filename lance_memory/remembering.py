@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -162,8 +163,12 @@ class Remembering(Maintenance):
         *,
         dry_run: bool = False,
         again: bool = False,
+        before: Callable[[], object] = lambda: None,
     ) -> IngestResult:
-        """From conversations that were let in to the answer: find, embed, resolve, commit, add."""
+        """From conversations that were let in to the answer: find, embed, resolve, commit, add.
+
+        `before` is called right before each try to commit, and may refuse it.
+        """
         found = travelled(begun, path.finding, around)
         embedding = partial(
             vectors_of, found.items, around.embed, dimension=self._table.format.dimension
@@ -190,6 +195,7 @@ class Remembering(Maintenance):
                 within=self._scope,
             )
             self._refuse_outside(resolved.change)
+            before()
             return resolved.change
 
         def committed() -> tuple[int, str]:
@@ -371,11 +377,17 @@ class Remembering(Maintenance):
             people = {Scope(tenant=scope.tenant, user=scope.user) for scope in scopes}
             for beside in self._beside.lines(self._table, clock=self._clock):
                 beside.forget_words(ids, texts, people)
-                for scope in filter(None, emptied):
-                    beside.forget(scope)
             return logged.remove(ids, texts, emptied, scopes)
 
         return Queries(count=logged.count, remove=remove)
+
+    def _counted_beside(self, chosen: Filter) -> Mapping[str, int]:
+        self._beside.refuse_elsewhere(self._table)
+        counted: Counter[str] = Counter()
+        if chosen == Filter(scope=chosen.scope, states="any"):
+            for beside in self._beside.lines(self._table, clock=self._clock):
+                counted.update(beside.counted(chosen.scope))
+        return dict(sorted(counted.items()))
 
     def _forget_beside(self, chosen: Filter | None) -> None:
         self._beside.refuse_elsewhere(self._table)

@@ -652,6 +652,7 @@ class MemoryStore(Pending):
                 missing before (`order`) waits for them.
 
         Raises:
+            InvalidInputError: the jobs are elsewhere, and this handle does not know where.
             ConflictError: a source was changed while the transform ran; nothing was written.
             TransformError: a cluster failed, and all or nothing was asked for.
             StoppedError: `stop` was set; nothing was written.
@@ -666,6 +667,7 @@ class MemoryStore(Pending):
             bounds=Bounds() if bounds is None else bounds,
             stop=threading.Event() if stop is None else stop,
         )
+        self._beside.refuse_elsewhere(self._table)
         complete = self._beside.complete()  # before the version, so that it has what is complete
         now, snapshot = self._moment(), self._snapshot()
         with naming.holding(self._table, snapshot.version):

@@ -63,6 +63,8 @@ def forget(
     asked: dict[str, Any] = {"refs": refs or None, "successors": successors, **where}
     plan = store.forget(**asked, dry_run=True)
     size = call.draw.count(len(plan.ids))
+    if plan.beside:
+        size = f"{size} and what is beside the table"
     if approved(
         call,
         gate,
@@ -139,6 +141,7 @@ def _drawn(call: Call, store: MemoryStore, plan: ForgetPlan) -> RenderableType:
         ("recorded queries removed", str(plan.queries or "")),
         ("vectors of an interrupted reembed removed", _some(plan.staged)),
         ("saved plans removed", _some(plan.plans)),
+        ("beside the table", plan.told_beside),
         ("refused: stores made by checkout share files", _some(plan.clones)),
         ("files of other stores, which stay", _some(plan.elsewhere)),
     ]

@@ -19,7 +19,7 @@ from lance_memory.ingest.formats import (
     conversations_of,
     read_conversations,
 )
-from lance_memory.ingest.gate import Budget, Gate, GatePolicy, forget_inputs
+from lance_memory.ingest.gate import Budget, Gate, GatePolicy, count_inputs, forget_inputs
 from lance_memory.ingest.keep import Filter, Keep, KeepPolicy
 from lance_memory.ingest.message import Conversation, Message, Role
 from lance_memory.ingest.order import Arrived, Order, OrderOptions, Watermarks, boundary
@@ -85,6 +85,7 @@ __all__ = [
     "boundary",
     "conversation",
     "conversations_of",
+    "count_inputs",
     "forget_inputs",
     "proxy_user",
     "read_conversations",

@@ -13,7 +13,7 @@ from lance_memory.errors import InvalidInputError, NotFoundError
 from lance_memory.ledger import Ledger
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["ProxyUser", "Users", "forget_users", "proxy_user"]
+__all__ = ["ProxyUser", "Users", "count_users", "forget_users", "proxy_user"]
 
 _SPACE: Final = "users"
 _APART: Final = "\x1f"
@@ -112,9 +112,18 @@ class Users:
 
 def forget_users(ledger: Ledger, tenant: str, name: str = "") -> None:
     """Forget that a user was seen, by the internal name, or all of a tenant."""
-    mine = _key(tenant, name)
-    for key in [mine] if name else [key for key, _ in ledger.items(_SPACE, prefix=mine)]:
+    for key in _keys(ledger, tenant, name):
         ledger.remove(_SPACE, key)
+
+
+def count_users(ledger: Ledger, tenant: str, name: str = "") -> int:
+    """How many `forget_users` would remove."""
+    return len(_keys(ledger, tenant, name))
+
+
+def _keys(ledger: Ledger, tenant: str, name: str) -> list[str]:
+    mine = _key(tenant, name)
+    return [key for key, _ in ledger.items(_SPACE, prefix=mine) if not name or key == mine]
 
 
 def _key(tenant: str, name: str) -> str:

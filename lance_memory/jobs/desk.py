@@ -274,6 +274,10 @@ class Desk:
             raise ScopeError("forget needs a scope; without one, all jobs would be meant")
         return forgetting.forget_scope(self.records, scope, now=self.clock())
 
+    def count_of(self, scope: Scope) -> tuple[int, int]:
+        """How many jobs have something of a scope, and how many conversations of it are left."""
+        return forgetting.count_of(self.records, scope)
+
     def forget_words(
         self, ids: Collection[str], texts: Collection[str], *, of: Scope
     ) -> ForgottenJobs:

@@ -12,7 +12,7 @@ from lance_memory.jobs.job import Job, JobState
 from lance_memory.jobs.records import Part, Records
 from lance_memory.record.memory import Scope
 
-__all__ = ["FORGOTTEN", "ForgottenJobs", "forget_scope", "forget_words"]
+__all__ = ["FORGOTTEN", "ForgottenJobs", "count_of", "forget_scope", "forget_words"]
 
 FORGOTTEN: Final = "forgotten"
 
@@ -44,6 +44,13 @@ def forget_scope(records: Records, scope: Scope, *, now: datetime) -> ForgottenJ
         ),
         now=now,
     )
+
+
+def count_of(records: Records, scope: Scope) -> tuple[int, int]:
+    """See `Desk.count_of`."""
+    jobs = [job for job in records.named("") if any(map(scope.holds, job.scopes))]
+    parts = [part for job in jobs for part in records.payload(job.id) or []]
+    return len(jobs), sum(scope.holds(of) for of, _ in parts)
 
 
 def forget_words(

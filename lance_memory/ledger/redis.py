@@ -96,6 +96,16 @@ class RedisLedger:
             pipeline.hdel(self._sums(space), key_of(key))
             pipeline.execute()
 
+    def clear(self) -> None:
+        """Remove all values and counters of the prefix. Tasks in its queue name nothing then.
+
+        Danger: they cannot be brought back.
+        """
+        pattern = key_of(f"{self.place.prefix.translate(_GLOB)}:*")
+        with self._reached():
+            for name in self._client.scan_iter(match=pattern, count=1000):
+                self._client.delete(name)
+
     def scrub(self) -> None:
         """Nothing: what the server has written to its own files is a matter of its settings."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from lance_memory.record.memory import Scope
@@ -34,6 +34,9 @@ class ForgetPlan:
             vectors of these memories may be among them, and the next run makes them again.
         plans: saved plans in the store's directory that name them. Those elsewhere are not known;
             they cannot be applied any more.
+        beside: what goes beside the table, where there is any: "jobs" that had something of the
+            scope, "conversations" of theirs not worked off yet, "inputs" for users whose inputs
+            the gate remembers, "users" that were seen → how many. Of names it is not known.
     """
 
     version: int
@@ -49,11 +52,17 @@ class ForgetPlan:
     queries: int
     staged: tuple[str, ...]
     plans: tuple[str, ...]
+    beside: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unreadable(self) -> dict[str, str]:
         """`versions` for people: branch → ranges of numbers, such as "3-17, 20"."""
         return {line: ranges(numbers) for line, numbers in self.versions.items()}
+
+    @property
+    def told_beside(self) -> str:
+        """`beside` for people, such as "jobs: 2, inputs: 1"; empty: nothing."""
+        return ", ".join(f"{what}: {number}" for what, number in self.beside.items())
 
     def __str__(self) -> str:
         """What goes, a line for each thing that does."""
@@ -68,6 +77,7 @@ class ForgetPlan:
             "recorded queries removed": str(self.queries or "none"),
             "vectors of an interrupted reembed removed": some(self.staged),
             "saved plans removed": some(self.plans),
+            "beside the table": self.told_beside or "none",
             "refused: stores made by checkout share files": some(self.clones),
             "files of other stores, which stay": some(self.elsewhere),
         }
@@ -166,4 +176,6 @@ class ForgetResult:
 
     def __str__(self) -> str:
         gone = counted(len(self.plan.ids), "memory", "memories")
+        if self.plan.beside:
+            gone += f" (beside the table, {self.plan.told_beside})"
         return f"version {self.version}: forgot {gone}; {self.proof}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -44,12 +44,16 @@ _VECTORS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be forgotten: names within a scope, or all that ever passed a filter."""
+    """What is to be forgotten: names within a scope, or all that ever passed a filter.
+
+    `beside` is what of the scope goes beside the table. Where there is any, no memory is no error.
+    """
 
     refs: Sequence[str] | None
     chosen: Filter
     successors: bool
     moment: datetime
+    beside: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -202,16 +206,17 @@ def _chosen(table: Table, asked: Asked, queries: Queries) -> _Found:
         ids = census.passing(asked.chosen.predicate(asked.moment))
     else:
         ids = set().union(*(census.named(ref, scope) for ref in asked.refs))
-    if not ids:
+    if not ids and not asked.beside:
         raise NotFoundError(
             f"no memory in {scope} passes, in no version, tag or branch; nothing to forget"
         )
     successors = census.successors(ids, scope)
     if asked.successors:
         ids |= successors
-    return _found(
+    found = _found(
         census, table, ids, queries, successors=sorted(successors), taken=asked.successors
     )
+    return replace(found, plan=replace(found.plan, beside=asked.beside))
 
 
 def _found(

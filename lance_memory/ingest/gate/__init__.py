@@ -3,7 +3,7 @@
 from lance_memory.ingest.gate.gate import Gate, standard_layers
 from lance_memory.ingest.gate.layer import Blocked, Layer, Look
 from lance_memory.ingest.gate.policy import Budget, GatePolicy
-from lance_memory.ingest.gate.recent import forget_inputs
+from lance_memory.ingest.gate.recent import count_inputs, forget_inputs
 
 __all__ = [
     "Blocked",
@@ -12,6 +12,7 @@ __all__ = [
     "GatePolicy",
     "Layer",
     "Look",
+    "count_inputs",
     "forget_inputs",
     "standard_layers",
 ]

@@ -17,7 +17,7 @@ from lance_memory.ingest.gate.salient import Salient
 from lance_memory.ledger import Ledger
 from lance_memory.record.times import parse_instant
 
-__all__ = ["Input", "Recent", "forget_inputs"]
+__all__ = ["Input", "Recent", "count_inputs", "forget_inputs"]
 
 SPACE: Final = "recent"
 DUE: Final = "recent.due"
@@ -126,7 +126,15 @@ def _read(told: Sequence[Mapping[str, Any]], vectors: bytes) -> list[Input]:
 
 def forget_inputs(ledger: Ledger, tenant: str, user: str = "") -> None:
     """Remove what is remembered of a user's inputs, or of all of a tenant's."""
-    mine = owned(tenant, user)
-    keys = [mine] if user else [key for key, _ in ledger.items(SPACE, prefix=mine)]
-    for key in keys:
+    for key in _keys(ledger, tenant, user):
         ledger.remove(SPACE, key)
+
+
+def count_inputs(ledger: Ledger, tenant: str, user: str = "") -> int:
+    """How many users `forget_inputs` would remove something of."""
+    return len(_keys(ledger, tenant, user))
+
+
+def _keys(ledger: Ledger, tenant: str, user: str) -> list[str]:
+    mine = owned(tenant, user)
+    return [key for key, _ in ledger.items(SPACE, prefix=mine) if not user or key == mine]
