@@ -30,10 +30,12 @@ from lance_memory.ingest import (
     Surroundings,
     Travelled,
     WritePath,
+    store_secret,
     travelled,
     vectors_of,
 )
 from lance_memory.ingest.resolve import Resolved
+from lance_memory.jobs import JobState
 from lance_memory.maintenance import Maintenance
 from lance_memory.record.filters import Filter, Where, all_of, is_one_of, missing
 from lance_memory.record.memory import Memory, Scope, State
@@ -350,7 +352,13 @@ class Remembering(Maintenance):
             embed=self._embed,
             known=self._known,
             ledger=None if dry_run else self._beside.ledger,
+            lost=self._is_dead,
+            secret=store_secret(self._table.format.store_id),
         )
+
+    def _is_dead(self, job: str) -> bool:
+        found = self._beside.desk.find(job) if self._beside.desk is not None else None
+        return found is not None and found.state is JobState.DEAD
 
     def _known(self, scope: Scope, count: int) -> list[Memory]:
         """The visible memories of a tenant, user and agent, the most important first."""

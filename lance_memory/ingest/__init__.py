@@ -29,7 +29,7 @@ from lance_memory.ingest.redaction import Redact, RedactionPolicy, removed
 from lance_memory.ingest.resolve import Classifier, Resolve, Resolved, Routing
 from lance_memory.ingest.result import IngestResult, IngestStatus
 from lance_memory.ingest.steps import WritePath
-from lance_memory.ingest.users import ProxyUser, Users, proxy_user
+from lance_memory.ingest.users import ProxyUser, Users, proxy_user, store_secret
 from lance_memory.ingest.waiting import Answer, Waiting
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "proxy_user",
     "read_conversations",
     "removed",
+    "store_secret",
     "tell",
     "travelled",
     "vectors_of",

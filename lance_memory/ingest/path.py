@@ -24,6 +24,10 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 _I = TypeVar("_I", bound=Conversation | Candidate, covariant=True)  # noqa: PLC0105 - items
 
 
+def _never(job: str) -> bool:  # noqa: ARG001 - of any job
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What steps may use of the rooms that they do not import.
@@ -35,6 +39,9 @@ class Surroundings:
         embed: texts → float32 [n, d]; raises EmbeddingError where the embedder fails.
         known: a scope and a number → that many of its visible memories, the most important first.
         ledger: what is remembered beside the table; None: nothing is.
+        lost: whether the job of that name is dead, so that what it brought may come again.
+        secret: 32 bytes of the store's own, for keyed hashes; they are made from its id, so whoever
+            has the store can make them too. Empty: there is no store.
     """
 
     now: datetime
@@ -43,6 +50,8 @@ class Surroundings:
     known: Callable[[Scope, int], Sequence[Memory]]
     tenant: str = ""
     ledger: Ledger | None = None
+    lost: Callable[[str], bool] = _never
+    secret: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

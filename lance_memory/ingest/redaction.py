@@ -17,7 +17,6 @@ from lance_memory.ingest.candidate import Decision
 from lance_memory.ingest.message import Conversation, Message
 from lance_memory.ingest.path import Passed, Surroundings
 from lance_memory.ingest.treatment import Remedy, Treated, treated
-from lance_memory.ledger import Ledger
 from lance_memory.record.memory import Scope
 from lance_memory.redact import STANDARD, Redactor, Sensitive
 from lance_memory.redact.protocol import checked
@@ -25,7 +24,6 @@ from lance_memory.redact.protocol import checked
 __all__ = ["Redact", "RedactionPolicy", "removed"]
 
 _STEP: Final = "redact"
-_SPACE, _KEY = "redact", "key"
 _LEVELS: Final = ("user", "agent", "session", "run")
 _IN_SCOPE: Final = (Remedy.KEEP, Remedy.HASH, Remedy.REFUSE)
 _ACCOUNTS: Final = frozenset([Sensitive.CARD, Sensitive.IBAN])
@@ -76,9 +74,11 @@ class Redact:
         policy: of tenants that are not named.
         tenants: by tenant.
         redactor: what finds; safe to share between threads.
-        key: 16 to 64 bytes for hashes; None: 32 bytes drawn once and kept in the ledger, so that
-            the same value has the same mark for as long as the ledger stands. Danger: whoever has
-            the key can try values, and short ones, such as phone numbers, will be found.
+        key: 16 to 64 bytes for hashes; None: the store's own (`Surroundings.secret`), made from its
+            id, so that the same value has the same mark whatever ledger stands beside the store:
+            names of events are made from marks. Danger: whoever has the store has that key, and can
+            try values; short ones, such as phone numbers, will be found. A key of your own that is
+            kept elsewhere hides them, for as long as it is never changed.
     """
 
     name = _STEP
@@ -103,7 +103,7 @@ class Redact:
         passed: list[Conversation] = []
         decisions: list[Decision] = []
         degraded: list[str] = []
-        keys = _Keys(self._key, around.ledger)
+        keys = _Keys(self._key or around.secret)
         for conversation in items:
             policy = self._tenants.get(conversation.scope.tenant, self._policy)
             try:
@@ -131,22 +131,10 @@ def removed(decisions: Iterable[Decision]) -> dict[str, int]:
 
 
 class _Keys:
-    """The key of each tenant; that of the store is fetched when it is first needed."""
+    """The key of each tenant, made from that of the store."""
 
-    def __init__(self, given: bytes | None, ledger: Ledger | None) -> None:
-        self._given, self._ledger = given, ledger
-
-    @cached_property
-    def _store(self) -> bytes:
-        if self._given:
-            return self._given
-        if self._ledger is None:  # a dry run, whose marks nobody keeps
-            return secrets.token_bytes(32)
-        self._ledger.swap(_SPACE, _KEY, old=None, new=secrets.token_bytes(32))
-        kept = self._ledger.get(_SPACE, _KEY)
-        if kept is None:
-            raise InvalidInputError("the ledger does not keep the key")
-        return kept
+    def __init__(self, given: bytes) -> None:
+        self._store = given or secrets.token_bytes(32)  # without a store nobody keeps the marks
 
     def mark(self, tenant: str, kind: str, value: str) -> str:
         """`[email:1f3a9b2c4d5e]`: 48 bits of a keyed BLAKE2b."""

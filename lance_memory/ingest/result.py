@@ -105,4 +105,6 @@ class IngestResult:
         )
 
 
-_BY_REASON = frozenset(["discarded", "blocked", "refused", "failed", "L1", "L2", "L3", "L4"])
+_BY_REASON = frozenset(
+    ["discarded", "blocked", "refused", "failed", "reject", "L1", "L2", "L3", "L4"]
+)

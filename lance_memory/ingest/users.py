@@ -13,7 +13,7 @@ from lance_memory.errors import InvalidInputError, NotFoundError
 from lance_memory.ledger import Ledger
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["ProxyUser", "Users", "count_users", "forget_users", "proxy_user"]
+__all__ = ["ProxyUser", "Users", "count_users", "forget_users", "proxy_user", "store_secret"]
 
 _SPACE: Final = "users"
 _APART: Final = "\x1f"
@@ -31,9 +31,17 @@ def proxy_user(store_id: str, tenant: str, external: str) -> str:
     """
     if not external:
         raise InvalidInputError("external is empty; it is the tenant's own id of a user")
-    key = blake2b(store_id.encode(), digest_size=32).digest()
+    key = store_secret(store_id)
     told = json.dumps([tenant, external]).encode()
     return f"u-{blake2b(told, key=key, digest_size=16).hexdigest()}"
+
+
+def store_secret(store_id: str) -> bytes:
+    """32 bytes for keyed hashes, the same wherever the store and its ledger are.
+
+    Danger: a secret to those alone who do not have the store. Whoever has it can try values.
+    """
+    return blake2b(store_id.encode(), digest_size=32).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,10 @@ class RedisPlace:
         path, named = _divided(parts.scheme, parts.path)
         prefix = options.pop("prefix", "") or named or _PREFIX
         plain = urlunsplit(parts._replace(path=path, query=urlencode(options)))
-        shown = path if parts.scheme == "unix" else f"{host}{path}"
+        shown = f"{host}{path}"
+        if parts.scheme == "unix":  # urlunsplit writes no // before a path alone
+            plain = plain.replace("unix:", "unix://", 1) if not parts.netloc else plain
+            shown = path
         return cls(url=plain, prefix=prefix, shown=f"{parts.scheme}://{shown}")
 
 

@@ -39,12 +39,13 @@ TOLD = [
 @pytest.fixture
 def around():
     ledger = open_ledger(":memory:")
-    yield around_of(ledger)
+    yield around_of(ledger, secret=b"the store's own")
     ledger.close()
 
 
-def around_of(ledger=None):
-    return Surroundings(now=NOW, job="job", embed=None, known=lambda scope, n: [], ledger=ledger)
+def around_of(ledger=None, **options):
+    known = {"known": lambda scope, n: [], "ledger": ledger, **options}
+    return Surroundings(now=NOW, job="job", embed=None, **known)
 
 
 def talk(*texts, tenant="acme", **fields):
@@ -138,7 +139,15 @@ def test_a_given_key_makes_the_same_marks_without_a_ledger():
     )
 
 
-def test_without_a_key_or_a_ledger_marks_are_of_one_call_alone_and_nothing_goes_through():
+def test_marks_are_of_the_store_whatever_ledger_stands_beside_it(around):
+    step = Redact(RedactionPolicy(default="hash"))
+    marks = texts(step([talk("a@example.com")], around))
+    assert texts(step([talk("a@example.com")], around_of(secret=around.secret))) == marks
+    assert texts(step([talk("a@example.com")], around_of(secret=b"another store's"))) != marks
+    assert list(around.ledger.items("redact")) == []
+
+
+def test_without_a_key_or_a_store_marks_are_of_one_call_alone_and_nothing_goes_through():
     passed = Redact(RedactionPolicy(default="hash"))(
         [talk("a@example.com"), talk("tea")], around_of()
     )

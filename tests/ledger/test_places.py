@@ -31,6 +31,21 @@ def test_a_url_names_a_server_and_a_prefix_and_is_shown_without_password(url, pr
     assert "secret" not in place.shown
 
 
+@pytest.mark.parametrize(
+    ("url", "socket"),
+    [
+        ("unix:///run/redis.sock?prefix=mine&db=2", "/run/redis.sock"),
+        ("unix://u:secret@/run/redis.sock", "/run/redis.sock"),
+    ],
+)
+def test_the_client_finds_the_socket_that_a_url_names(url, socket):
+    redis = pytest.importorskip("redis")
+    pool = redis.Redis.from_url(RedisPlace.of(url).url).connection_pool
+    assert pool.connection_kwargs["path"] == socket
+    with pytest.raises(StorageError, match="could not be read"):
+        RedisLedger(url.replace("/run", "/nowhere")).get("s", "k")
+
+
 @pytest.mark.parametrize("url", ["redis://host:port", "redis://[::1", "http://host"])
 def test_another_url_is_refused_without_its_password(url):
     with pytest.raises(InvalidInputError, match="redis://localhost:6379/0"):

@@ -18,6 +18,7 @@ from lance_memory import (
     InvalidInputError,
     Message,
     RejectedError,
+    Retry,
     Rules,
     Scope,
     ScopeError,
@@ -73,7 +74,7 @@ def test_playing_a_log_again_changes_nothing(store):
     again = ana.ingest(SAID, path=OPEN)
     assert store.to_arrow(states="any").equals(before)
     assert again.ids == ()
-    assert again.counts["resolve"] == {"reject": 3}
+    assert again.counts["resolve"] == {"replayed": 3}
 
 
 def test_recalled_text_that_is_fed_back_does_not_become_a_memory(store):
@@ -208,7 +209,7 @@ def test_a_queued_job_is_done_by_a_worker_and_tells_every_decision(store):
     job = store.jobs.get(queued.job)
     assert (job.state, job.memories) == ("done", 3)
     assert contents(ana) == ["I live in Paris", "I love hiking in the Alps.", "I work as a nurse."]
-    assert ana.ingest(SAID, path=OPEN).counts["resolve"] == {"reject": 3}
+    assert ana.ingest(SAID, path=OPEN).counts["resolve"] == {"replayed": 3}
 
 
 @pytest.mark.disk
@@ -459,6 +460,32 @@ def test_a_call_that_failed_can_be_repeated(store, by_job):
     again = ana.ingest(SAID, path=path)
     assert (again.status, len(again.ids)) == ("done", 3)
     assert ana.ingest(SAID, path=path).status == "L3"
+
+
+@pytest.mark.disk
+def test_what_a_dead_job_brought_may_come_again_under_another_key(store):
+    path = replace(WritePath(), extract=Extract(extractor=Once()))
+    ana = store.scoped(**ANA)
+    dead = ana.ingest(SAID, wait=False)
+    assert ana.ingest(SAID, path=path, idempotency_key="while it may be done").status == "L3"
+    store.worker(path=path, retry=Retry(attempts=1)).drain()
+    assert store.jobs.get(dead.job).state == "dead"
+    again = ana.ingest(SAID, path=path, idempotency_key="anew")
+    assert (again.status, len(again.ids)) == ("done", 3)
+    assert ana.ingest(SAID, path=path, idempotency_key="once more").status == "L3"
+
+
+@pytest.mark.disk
+def test_another_ledger_names_the_same_event_alike(reopen, tmp_path):
+    said = [Message(content="I live in Paris.", ref="<1@example.com>", actor="ana@example.com")]
+    first = reopen(tmp_path / "store")
+    made = first.ingest(said, **ANA, path=OPEN)
+    elsewhere = reopen(tmp_path / "store", ledger=tmp_path / "elsewhere")
+    again = elsewhere.ingest(said, **ANA, path=OPEN)
+    assert (len(made.ids), again.ids) == (1, ())
+    assert again.counts["resolve"] == {"replayed": 1}
+    first.close()
+    elsewhere.close()
 
 
 @pytest.mark.disk

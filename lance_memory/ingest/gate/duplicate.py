@@ -31,7 +31,7 @@ class Duplicates:
     less. So a new exam or score passes, however near. Registered back-end events are no inputs.
 
     What an earlier run of the same job had added is left out, so that a job that is run again
-    does not block itself. A job is judged in one call.
+    does not block itself; so is what a job brought that is dead. A job is judged in one call.
     """
 
     code: Final = "L3"
@@ -124,7 +124,8 @@ class _Look:
             if late.vector.shape != new.vector.shape:  # another model's
                 continue
             cosine = float(late.vector @ new.vector)
-            if cosine > self._policy.most_alike and not new.says.adds_to(late.says):
+            alike = cosine > self._policy.most_alike and not new.says.adds_to(late.says)
+            if alike and not self._around.lost(late.job):
                 return Blocked(figures={"cosine": cosine, "most": self._policy.most_alike})
         return None
 

@@ -126,5 +126,4 @@ def _in_redis(place: RedisPlace) -> Storage:
 
 def _named(url: str) -> str:
     """A URL as `limits` takes it; it names sockets in its own way."""
-    scheme, _, path = url.partition(":")
-    return f"redis+unix:///{path.lstrip('/')}" if scheme == "unix" else url
+    return f"redis+{url}" if url.startswith("unix:") else url
