@@ -504,7 +504,8 @@ def test_two_writers_meanwhile_lose_nothing_and_are_told(store, place, child):
         for process in (one, two):
             assert process.stdout.readline() == "ready\n"
         store.reembed(words_16(), batch_size=2)
-        said = [process.communicate(timeout=120) for process in (one, two)]
+        # Not by communicate(): it would miss what readline() has read ahead.
+        said = [(process.stdout.read(), process.stderr.read()) for process in (one, two)]
     assert [err for _, err in said] == ["", ""]
     told = [out.split() for out, _ in said]
     assert [words[-1] for words in told] == ["StoreFormatError"] * 2
