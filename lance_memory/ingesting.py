@@ -309,9 +309,12 @@ class Ingesting(Remembering):
         held = _Held.of(job)
         handle = copy.copy(self)
         handle._scope = held.within
-        said = [Conversation.from_json(values) for _, values in parts]
-        around = replace(handle._around(said, job=job.id), now=job.accepted_at)
-        let_in = said if held.let_in is None else [said[n] for n in held.let_in if n < len(said)]
+        let_in = [
+            Conversation.from_json(values)
+            for _, values in parts
+            if held.let_in is None or values["place"] in held.let_in
+        ]
+        around = replace(handle._around(let_in, job=job.id), now=job.accepted_at, tenant=job.tenant)
         fresh = let_in if job.seqs is None else self._fresh(let_in, job)
         known = held.known
         begun = Travelled(
@@ -492,7 +495,9 @@ class _Held:
 
 
 def _parts(conversations: Iterable[Conversation]) -> list[Part]:
-    return [(one.scope, one.to_json()) for one in conversations]
+    """Each with its place, which stays what it is when others are forgotten."""
+    told = enumerate(conversations)
+    return [(one.scope, {**one.to_json(), "place": place}) for place, one in told]
 
 
 def _numbers(conversations: Sequence[Conversation]) -> list[int]:

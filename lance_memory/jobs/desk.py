@@ -191,6 +191,9 @@ class Desk:
     def hold(self, id: str, answer: Mapping[str, Any]) -> Job | None:
         """Keep what is known so far of a job that waits; the first of several calls counts.
 
+        What of it tells of people is under "known": forgetting takes that out, and keeps the rest
+        until the job has ended.
+
         None: it does not wait, or something is known already.
         """
 

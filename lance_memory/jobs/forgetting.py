@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from lance_memory.jobs.job import Job, JobState
 from lance_memory.jobs.records import Part, Records
@@ -40,7 +40,9 @@ def forget_scope(records: Records, scope: Scope, *, now: datetime) -> ForgottenJ
         goes=lambda part: scope.holds(part[0]),
         meant=lambda job: any(map(scope.holds, job.scopes)),
         change=lambda job: replace(
-            job, scopes=tuple(one for one in job.scopes if not scope.holds(one)), answer=None
+            job,
+            scopes=tuple(one for one in job.scopes if not scope.holds(one)),
+            answer=_without_what_is_known(job),
         ),
         now=now,
     )
@@ -73,9 +75,17 @@ def forget_words(
         records,
         goes=goes,
         meant=meant,
-        change=lambda job: replace(job, answer=None) if has(job.answer, ids) else job,
+        change=lambda job: (
+            replace(job, answer=_without_what_is_known(job)) if has(job.answer, ids) else job
+        ),
         now=now,
     )
+
+
+def _without_what_is_known(job: Job) -> Mapping[str, Any] | None:
+    """The answer without what it tells; by what else was held, the rest of the job is done."""
+    held = not job.state.ended and job.answer is not None and "known" in job.answer
+    return {**(job.answer or {}), "known": None} if held else None
 
 
 def _forget(

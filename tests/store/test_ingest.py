@@ -670,3 +670,25 @@ def test_an_extractor_that_raises_or_gives_rubbish_is_told_of_without_a_word(sto
     result = store.ingest(SAID, **ANA, path=path)
     assert [(d.step, d.verdict) for d in result.decisions] == [("extract", "failed")]
     assert "Paris" not in str(result.to_json())
+
+
+@pytest.mark.disk
+def test_forgetting_one_of_a_job_lets_in_nothing_that_the_gate_had_blocked(store):
+    def one(user, text):
+        scope = Scope(tenant="acme", user=user)
+        return Conversation(messages=(Message(content=text),), scope=scope)
+
+    said = [
+        one("eva", "I play the violin in an orchestra."),
+        one("ana", "hi"),
+        one("ana", "I live in Rome and I work as a nurse."),
+    ]
+    queued = store.ingest(said, wait=False)
+    store.forget(tenant="acme", user="eva")
+    store.worker().drain()
+    job = store.jobs.get(queued.job)
+    assert (job.state, job.memories) == ("done", 2)
+    decisions = [d["step"] for d in job.answer["decisions"]]
+    assert "gate" not in decisions, "what was known of it went with her"
+    assert contents(store) == ["I live in Rome", "I work as a nurse."]
+    assert {d["event"] for d in job.answer["decisions"]} == {store.list()[0].source_ref}
