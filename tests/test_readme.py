@@ -26,7 +26,7 @@ def test_every_example_of_the_readme_runs_as_printed(
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
     assert len(BLOCKS) == 8
-    assert "done {'kept': 3} memories: ['" in printed
+    assert """done {'kept': 3} memories: ["I'm Lea and I live in Faro.", 'I """ in printed
     assert "done 4 memories of hers" in printed
     assert "1 in the bucket" in printed
     assert "nothing is wrong" in printed

@@ -692,3 +692,14 @@ def test_forgetting_one_of_a_job_lets_in_nothing_that_the_gate_had_blocked(store
     assert "gate" not in decisions, "what was known of it went with her"
     assert contents(store) == ["I live in Rome", "I work as a nurse."]
     assert {d["event"] for d in job.answer["decisions"]} == {store.list()[0].source_ref}
+
+
+def test_what_is_said_without_a_time_stands_in_the_order_in_which_it_was_said(store):
+    said = [
+        "I work as a nurse.",
+        "I love hiking in the Alps.",
+        "I play the violin.",
+        "I hate mushrooms.",
+    ]
+    store.ingest(said, **ANA, path=OPEN)
+    assert [memory.content for memory in store.list()] == said

@@ -182,7 +182,7 @@ def _judged(
         confidence=one.confidence,
         scope=conversation.scope,
         event=event,
-        event_at=message.at or reading.now,
+        event_at=reading.when(conversation, place),
         role=message.role,
         actor=message.actor,
         seq=message.seq,

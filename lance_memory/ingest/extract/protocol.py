@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from lance_memory.ingest.candidate import Candidate
@@ -28,6 +28,10 @@ class Reading:
     job: str
     now: datetime
     known: Callable[[], Sequence[Memory]]
+
+    def when(self, conversation: Conversation, place: int) -> datetime:
+        """When the message at a place was said; those that do not say so, one after the other."""
+        return conversation.messages[place].at or self.now + timedelta(microseconds=place)
 
 
 class Extractor(Protocol):

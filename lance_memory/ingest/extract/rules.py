@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -91,7 +90,7 @@ class Rules:
                 event = event or conversation.event(place, job=reading.job)
                 key = (event, stated.category, stated.content)
                 if key not in found:
-                    found[key] = _candidate(stated, conversation, place, event, reading.now)
+                    found[key] = _candidate(stated, conversation, place, event, reading)
         return Passed(items=tuple(found.values()))
 
     def _statements(self, text: str) -> Iterator[_Statement]:
@@ -257,10 +256,9 @@ def _folded(value: str) -> str:
 
 
 def _candidate(
-    one: _Statement, conversation: Conversation, place: int, event: str, now: datetime
+    one: _Statement, conversation: Conversation, place: int, event: str, reading: Reading
 ) -> Candidate:
-    message = conversation.messages[place]
-    at = message.at or now
+    message, at = conversation.messages[place], reading.when(conversation, place)
     start, end = validity(one.content, at=at)
     return Candidate(
         content=one.content,

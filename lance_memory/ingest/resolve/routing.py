@@ -46,7 +46,7 @@ class Routing:
 
     Attributes:
         whose: a claim's attribute, or else a category, → whose it is, whatever the subject.
-        others: a domain → whose the facts are that are not about the user; "shared" elsewhere.
+        others: a domain → whose the facts are that nobody says of themselves; "shared" elsewhere.
         policies: whose → what becomes of a clash.
         less_sure: of RECENT: by how much less confident the later one may be, 0..1.
 
@@ -77,7 +77,7 @@ class Routing:
         attribute = claim.attribute if claim else ""
         whose = self.whose.get(attribute) or self.whose.get(statement.category)
         if whose is None:
-            about_user = claim is None or claim.subject == "user"
+            about_user = claim is None or claim.subject in {"user", statement.speaker}
             others = self.others.get(statement.domain, Whose.SHARED)
             whose = Whose.PERSONAL if about_user else others
         return self.policies[whose]

@@ -59,6 +59,7 @@ class Statement:
         claim: what it states, where that is known.
         category: of the claim; empty: not known.
         domain: of the conversation.
+        speaker: who said it, folded as subjects are; empty: not named.
         authority: see `Authority`.
         confidence: 0..1.
         announced: it says that something is not any more as it was.
@@ -72,6 +73,7 @@ class Statement:
     claim: Claim | None = None
     category: str = ""
     domain: str = ""
+    speaker: str = ""
     authority: Authority = 2
     confidence: float = 1.0
     announced: bool = False
@@ -88,6 +90,7 @@ class Statement:
             claim=candidate.claim,
             category=str(candidate.category),
             domain=candidate.domain,
+            speaker=plain(candidate.actor).strip(),
             authority=_authority(candidate.source, str(candidate.role)),
             confidence=candidate.confidence,
             announced=announces_change(candidate.content),
@@ -106,6 +109,7 @@ class Statement:
             claim=Claim.from_json(known.get("claim")),
             category=_text(known.get("category")),
             domain=_text(known.get("domain")),
+            speaker=plain(memory.actor).strip(),
             authority=_authority(_text(known.get("source")), memory.role),
             confidence=memory.confidence,
             announced=announces_change(memory.content),

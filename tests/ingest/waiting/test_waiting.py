@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from resolve_kit import ANA, lives, said
 
-from lance_memory import ConflictError
+from lance_memory import ConflictError, Message, WritePath
 from lance_memory.ingest.waiting import Answer, answered, approved, expired, rejected, waiting
 from lance_memory.record.memory import Scope
 from lance_memory.testing import check
@@ -168,3 +168,15 @@ def test_the_history_tells_every_change_of_a_memory_and_of_what_it_replaced(talk
     last = talk.store.history(new.id)[-1]
     assert {"state", "state_reason"} <= set(last.columns)
     assert len(talk.store.history(talk.store.list(states="superseded")[0].id)) == 4
+
+
+def test_what_a_named_speaker_says_of_herself_is_as_personal_as_what_a_user_does(store):
+    path = replace(WritePath(), gate=None)
+    mara = store.scoped(user="mara")
+    mara.ingest([Message(content="I live in Porto.", actor="Mara")], path=path)
+    mara.ingest([Message(content="I live in Braga.", actor="Mara")], path=path)
+    [clash] = mara.clarifications()
+    assert (clash.memory.content, clash.contradicts.content) == (
+        "I live in Braga.",
+        "I live in Porto.",
+    )
