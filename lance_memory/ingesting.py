@@ -309,11 +309,8 @@ class Ingesting(Remembering):
         held = _Held.of(job)
         handle = copy.copy(self)
         handle._scope = held.within
-        let_in = [
-            Conversation.from_json(values)
-            for _, values in parts
-            if held.let_in is None or values["place"] in held.let_in
-        ]
+        said = [(values.get("place"), Conversation.from_json(values)) for _, values in parts]
+        let_in = [one for place, one in said if held.let_in is None or place in held.let_in]
         around = replace(handle._around(let_in, job=job.id), now=job.accepted_at, tenant=job.tenant)
         fresh = let_in if job.seqs is None else self._fresh(let_in, job)
         known = held.known
