@@ -22,6 +22,7 @@ from lance_memory.errors import ConflictError, NotFoundError
 from lance_memory.storage.disk.aside import mended
 from lance_memory.storage.disk.durable import OnDisk
 from lance_memory.storage.engine import (
+    IN_FLIGHT,
     CommitConflictError,
     MissingFileError,
     lance,
@@ -254,6 +255,7 @@ class Journal:
             )
             if self._disk is not None:  # else a power cut may leave neither old files nor new ones
                 self._disk.put_version(dataset)
+            time.sleep(IN_FLIGHT)
             dataset.cleanup_old_versions(older_than=timedelta(0))
 
         self._again("compact", compact)
