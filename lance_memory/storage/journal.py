@@ -38,6 +38,10 @@ Choose = Callable[[pa.Table], NDArray[np.bool_]]
 """Which of the rows of a table are meant, bool [n]."""
 
 _ATTEMPTS = 8
+_BEHIND = 16
+"""Versions behind the newest that stay: a writer of another process may be about to follow one, and
+would make its number once more if that were free."""
+
 _PATIENCE = 60.0
 """Seconds that a deletion waits for another process's upkeep, which takes well below one."""
 
@@ -45,7 +49,7 @@ _FRAGMENT_ROWS = 8_192
 """Fragments of as many rows are not merged any more, so each row is written a bounded number of
 times."""
 
-_VERSIONS = 64
+_VERSIONS = 32
 """So many may be made before upkeep merges their files and removes them."""
 
 _SURPLUS = 20
@@ -145,7 +149,7 @@ class Journal:
         with self._alone(wait=_PATIENCE):
             gone = self._masked(choose, columns, predicate)
             if gone:
-                self._compact(threshold=0.0)
+                self._compact(threshold=0.0, now=True)
             return gone
 
     def settle(self) -> None:
@@ -243,8 +247,11 @@ class Journal:
 
         return self._again("delete from", mask)
 
-    def _compact(self, *, threshold: float) -> None:
-        """Write deleted rows out of the files, merge small ones, and remove the versions before."""
+    def _compact(self, *, threshold: float, now: bool = False) -> None:
+        """Write deleted rows out of the files, merge small ones, and remove the versions before.
+
+        The last few stay for writers in flight, unless all must go `now`.
+        """
 
         def compact() -> None:
             dataset = lance.dataset(self._uri, storage_options=self._options)
@@ -255,8 +262,11 @@ class Journal:
             )
             if self._disk is not None:  # else a power cut may leave neither old files nor new ones
                 self._disk.put_version(dataset)
-            time.sleep(IN_FLIGHT)
-            dataset.cleanup_old_versions(older_than=timedelta(0))
+            if now:
+                time.sleep(IN_FLIGHT)
+                dataset.cleanup_old_versions(older_than=timedelta(0))
+            else:
+                dataset.cleanup_old_versions(retain_versions=_BEHIND)
 
         self._again("compact", compact)
 

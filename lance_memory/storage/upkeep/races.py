@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from lance_memory.errors import ConflictError
-from lance_memory.storage.engine import IN_FLIGHT, CommitConflictError, MissingFileError, translated
+from lance_memory.storage.engine import CommitConflictError, MissingFileError, translated
 
 if TYPE_CHECKING:
     from lance_memory.storage.table import Table
@@ -19,9 +19,6 @@ __all__ = ["remove_versions", "undisturbed"]
 T = TypeVar("T")
 _ATTEMPTS = 6
 _POLITE = 2
-
-_YOUNG = 3
-"""Versions that a writer who is about to commit may have read."""
 
 
 def undisturbed(table: Table, step: Callable[[], T]) -> T:
@@ -59,8 +56,6 @@ def remove_versions(table: Table, numbers: Iterable[int]) -> tuple[int, int]:
     if not versions:
         return 0, 0
     table.settle()
-    if versions[-1] >= table.latest().version - _YOUNG:
-        time.sleep(IN_FLIGHT)
     for attempt in range(_ATTEMPTS):
         try:
             with translated(f"remove versions of {table.branch}"):
