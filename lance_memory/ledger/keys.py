@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["key_of", "named"]
+__all__ = ["LAST", "key_of", "named", "numbered"]
+
+LAST = b"\xff"
+"""Of the number that `append` has given last: no name becomes these bytes."""
 
 
 def key_of(name: str) -> bytes:
     """UTF-8, lone surrogates included: no name is refused, no two are mixed up."""
     return name.encode("utf-8", "surrogatepass")
+
+
+def numbered(number: int) -> str:
+    """The key of what was appended under a number: 16 hex digits, so that they sort by number."""
+    return f"{number:016x}"
 
 
 def named(key: bytes) -> str:

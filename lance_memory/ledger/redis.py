@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from lance_memory.errors import InvalidInputError, StorageError
 from lance_memory.extras import require
-from lance_memory.ledger.keys import key_of, named
+from lance_memory.ledger.keys import LAST, key_of, named
 from lance_memory.ledger.place import RedisPlace
 
 __all__ = ["RedisLedger"]
@@ -21,6 +21,19 @@ local there = found ~= false
 if there ~= (ARGV[2] == '1') or (there and found ~= ARGV[3]) then return 0 end
 if ARGV[4] == '1' then redis.call('HSET', KEYS[1], ARGV[1], ARGV[5])
 else redis.call('HDEL', KEYS[1], ARGV[1]) end
+return 1
+"""
+
+_APPEND: Final = """
+local number = redis.call('HINCRBY', KEYS[2], ARGV[1], 1)
+redis.call('HSET', KEYS[1], string.format('%016x', number), ARGV[2])
+return number
+"""
+
+_DROP: Final = """
+local last = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')
+if ARGV[2] ~= '' and last > tonumber(ARGV[2]) then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
 return 1
 """
 
@@ -49,6 +62,8 @@ class RedisLedger:
         self._redis = require("redis", EXTRA)
         self._client = _client_of(self.place, self._redis)
         self._swap = self._client.register_script(_SWAP)
+        self._append = self._client.register_script(_APPEND)
+        self._drop = self._client.register_script(_DROP)
 
     def get(self, space: str, key: str) -> bytes | None:
         """The value; None: there is none."""
@@ -77,8 +92,34 @@ class RedisLedger:
         with self._reached():
             return int(self._client.hget(self._sums(space), key_of(key)) or 0)
 
-    def items(self, space: str, *, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-        """The keys that begin with `prefix`, with their values, ordered by key.
+    def append(self, space: str, value: bytes) -> int:
+        """Put a value under the next number of the space, from 1 on, at once; the number."""
+        with self._reached():
+            return int(self._append(keys=self._both(space), args=[LAST, value]))
+
+    def appended(self, space: str) -> int:
+        """The number that `append` has given last; 0: it gave none."""
+        with self._reached():
+            return int(self._client.hget(self._sums(space), LAST) or 0)
+
+    def spaces(self, *, prefix: str = "") -> Iterator[str]:
+        """The spaces that begin with `prefix` and have a value, a sum or a number, ordered.
+
+        It looks at every name that the server has. Of spaces that come and go meanwhile, it may
+        give some and not others.
+        """
+        found: set[bytes] = set()
+        with self._reached():
+            for begins in self._both(""):
+                pattern = key_of(f"{named(begins).translate(_GLOB)}{prefix.translate(_GLOB)}*")
+                names = self._client.scan_iter(match=pattern, count=1000)
+                found |= {name.removeprefix(begins) for name in names}
+        yield from map(named, sorted(found))
+
+    def items(
+        self, space: str, *, prefix: str = "", start: str = ""
+    ) -> Iterator[tuple[str, bytes]]:
+        """The keys that begin with `prefix`, from `start` on, with their values, ordered by key.
 
         Of values that come and go meanwhile, it may give some and not others.
         """
@@ -86,7 +127,8 @@ class RedisLedger:
         with self._reached():
             scan = self._client.hscan_iter(self._values(space), match=pattern, count=1000)
             found: dict[bytes, bytes] = dict(scan)
-        for key in sorted(found):
+        begins = key_of(start)
+        for key in sorted(key for key in found if key >= begins):
             yield named(key), found[key]
 
     def remove(self, space: str, key: str) -> None:
@@ -95,6 +137,18 @@ class RedisLedger:
             pipeline.hdel(self._values(space), key_of(key))
             pipeline.hdel(self._sums(space), key_of(key))
             pipeline.execute()
+
+    def remove_all(self, space: str, keys: Iterable[str]) -> None:
+        """Remove values, those that are there, at once."""
+        if names := [key_of(key) for key in keys]:
+            with self._reached():
+                self._client.hdel(self._values(space), *names)
+
+    def drop(self, space: str, *, upto: int | None = None) -> bool:
+        """Remove a space with all that is in it, at once; its numbers begin at 1 again."""
+        most = "" if upto is None else str(upto)
+        with self._reached():
+            return bool(self._drop(keys=self._both(space), args=[LAST, most]))
 
     def clear(self) -> None:
         """Remove all values and counters of the prefix. Tasks in its queue name nothing then.
@@ -115,6 +169,9 @@ class RedisLedger:
 
     def _values(self, space: str) -> bytes:
         return key_of(f"{self.place.prefix}:values:{space}")
+
+    def _both(self, space: str) -> list[bytes]:
+        return [self._values(space), self._sums(space)]
 
     def _sums(self, space: str) -> bytes:
         return key_of(f"{self.place.prefix}:sums:{space}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from lance_memory.ledger import open_ledger
@@ -13,8 +14,9 @@ def tell(number):
 
 
 def share(ledger):
-    """A hundred times: count, lengthen a value by a byte, and tell what it was the first to take."""
+    """A hundred times: append, count, lengthen a value, and tell what it was the first to take."""
     for number in range(100):
+        ledger.append("said", b"%d %d" % (os.getpid(), number))
         ledger.add("sums", "all", 1)
         while not lengthened(ledger):
             pass

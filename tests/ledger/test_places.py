@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -108,7 +109,7 @@ def test_what_was_removed_is_in_no_file_once_it_is_scrubbed(tmp_path):
 
 
 def test_a_scrub_that_others_are_in_the_way_of_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("lance_memory.ledger.sqlite._PATIENCE", 0.05)
+    monkeypatch.setattr("lance_memory.ledger.file.PATIENCE", 0.05)
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     ledger.put("s", "k", b"v")
     with sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None) as reader:
@@ -136,7 +137,7 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path):
 
 
 def test_another_that_holds_it_for_long_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr("lance_memory.ledger.sqlite._PATIENCE", 0.05)
+    monkeypatch.setattr("lance_memory.ledger.file.PATIENCE", 0.05)
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     ledger.put("s", "k", b"v")
     with sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None) as other:
@@ -164,3 +165,79 @@ def test_without_the_library_the_extra_is_named():
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
     assert "MissingExtraError" in told
     assert "pip install 'lance-memory[redis]'" in told
+
+
+@pytest.mark.parametrize("gone", ["files", "folder"])
+def test_a_file_that_was_removed_under_an_open_ledger_is_written_to_no_more(tmp_path, gone):
+    """What was acknowledged went to a file that nobody saw again."""
+    where = tmp_path / "ingest" / "ledger.sqlite"
+    ledger = open_ledger(where)
+    ledger.put("s", "old", b"1")
+    if gone == "folder":
+        shutil.rmtree(where.parent)
+    else:
+        for file in where.parent.iterdir():
+            file.unlink()
+    assert ledger.swap("s", "k", old=None, new=b"2")
+    assert ledger.add("s", "n", 3) == 3
+    other = open_ledger(where)
+    found = [
+        (one.get("s", "old"), one.get("s", "k"), one.counted("s", "n")) for one in (ledger, other)
+    ]
+    assert found == [(None, b"2", 3)] * 2
+    other.close()
+    ledger.close()
+
+
+def test_a_file_that_another_has_put_there_is_the_ledger_from_then_on(tmp_path):
+    where = tmp_path / "ingest" / "ledger.sqlite"
+    ledger = open_ledger(where)
+    ledger.put("s", "k", b"old")
+    for file in where.parent.iterdir():
+        file.unlink()
+    other = open_ledger(where)
+    other.put("s", "k", b"new")
+    assert ledger.get("s", "k") == b"new"
+    assert [*ledger.items("s")] == [("k", b"new")]
+    ledger.put("s", "more", b"x")
+    ledger.close()
+    assert [*other.items("s")] == [("k", b"new"), ("more", b"x")]
+    other.close()
+    assert [*open_ledger(where).items("s")] == [("k", b"new"), ("more", b"x")]
+
+
+def test_a_ledger_whose_place_is_gone_for_good_is_not_made_again(tmp_path):
+    where = tmp_path / "store" / "ingest" / "ledger.sqlite"
+    ledger = open_ledger(where)
+    ledger.put("s", "k", b"1")
+    shutil.rmtree(tmp_path / "store")
+    with pytest.raises(StorageError, match="was removed while it was open"):
+        ledger.put("s", "k", b"2")
+    assert not (tmp_path / "store").exists()
+    ledger.close()
+
+
+def test_an_append_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("lance_memory.ledger.file.PATIENCE", 0.05)
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    assert ledger.append("s", b"1") == 1
+    with sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None) as other:
+        other.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT RAISE(ROLLBACK, 'full'); END"
+        )
+        with pytest.raises(StorageError, match="full"):
+            ledger.append("s", b"2")
+        other.execute("DROP TRIGGER full")
+        other.execute("BEGIN IMMEDIATE")
+        for change in (
+            lambda: ledger.append("s", b"2"),
+            lambda: ledger.remove_all("s", ["x"]),
+            lambda: ledger.drop("s"),
+        ):
+            with pytest.raises(StorageError, match="database is locked"):
+                change()
+        other.execute("ROLLBACK")
+    other.close()
+    assert ledger.append("s", b"2") == 2
+    assert [value for _, value in ledger.items("s")] == [b"1", b"2"]
+    ledger.close()
