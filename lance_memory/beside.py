@@ -13,10 +13,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lance_memory.errors import InvalidInputError, NotFoundError, StorageError
-from lance_memory.ingest import Order, boundary, count_inputs, forget_inputs
+from lance_memory.ingest import (
+    Order,
+    boundary,
+    count_inputs,
+    forget_inputs,
+)
 from lance_memory.ingest.order import ORDER
+from lance_memory.ingest.sessions import forget_said, forget_sessions, sessions_with
 from lance_memory.ingest.users import count_users, forget_users
-from lance_memory.jobs import Desk, JobState, open_desk
+from lance_memory.jobs import Desk, JobState, Words, open_desk
 from lance_memory.ledger import (
     MEMORY,
     Ledger,
@@ -28,7 +34,8 @@ from lance_memory.ledger import (
 )
 from lance_memory.record.memory import Scope
 from lance_memory.record.times import Clock
-from lance_memory.storage import Table
+from lance_memory.storage import Durability, Table
+from lance_memory.storage.erase.needles import Needles
 from lance_memory.storage.opening import MAIN
 
 __all__ = ["Beside"]
@@ -91,7 +98,8 @@ class Beside:
         folder = own if where is None else Path(where).expanduser() / store
         if line:
             folder = folder / "branches" / line
-        ledger = open_ledger(folder / "ledger.sqlite")
+        durable = table.durability is Durability.POWER
+        ledger = open_ledger(folder / "ledger.sqlite", durable=durable)
         desk = open_desk(ledger, folder / "queue.sqlite", clock=clock)
         return cls(ledger=ledger, desk=desk, where=where)
 
@@ -143,26 +151,45 @@ class Beside:
         where = self.ledger.where if isinstance(self.ledger, SqliteLedger) else MEMORY
         return where == MEMORY or Path(where).exists()
 
+    @property
+    def unwritten(self) -> Ledger | None:
+        """For a dry run: an empty one that is gone after it; None: there is something already."""
+        return None if self.used else open_ledger(MEMORY)
+
     def complete(self) -> str | None:
         """The predicate that nothing is missing before a memory; None: every row passes."""
         return boundary(Order(self.ledger)) if self.used else None
 
-    def counted(self, scope: Scope) -> dict[str, int]:
-        """How much `forget` would take out, by what it is; what there is none of is left out."""
+    def counted(self, scope: Scope | None, words: Words) -> dict[str, int]:
+        """How much forgetting would take out, by what it is; what there is none of is left out.
+
+        Args:
+            scope: what is of it goes, see `forget`; None: no scope is forgotten.
+            words: what has them goes, see `forget_words`.
+        """
         if not self.used:
             return {}
-        jobs, conversations = (0, 0) if self.desk is None else self.desk.count_of(scope)
+        jobs = [] if self.desk is None else self.desk.concerned(scope, words)
         inputs = users = 0
-        if scope == Scope(tenant=scope.tenant, user=scope.user):
+        if scope is not None and scope == Scope(tenant=scope.tenant, user=scope.user):
             inputs = count_inputs(self.ledger, scope.tenant, scope.user)
             users = count_users(self.ledger, scope.tenant, scope.user)
-        told = {"jobs": jobs, "conversations": conversations, "inputs": inputs, "users": users}
+        sessions = sessions_with(self.ledger, scope, words)
+        told = {
+            "jobs": len(jobs),
+            "conversations": sum(number for _, number in jobs),
+            "inputs": inputs,
+            "users": users,
+            "sessions": len(sessions),
+            "messages": sum(len(session.numbers) for session in sessions),
+        }
         return {what: number for what, number in told.items() if number}
 
     def forget(self, scope: Scope) -> None:
-        """Take out what is of a scope: queued conversations, answers, what the gate remembers.
+        """Take out what is of a scope: conversations, answers, what the gate and sessions remember.
 
-        Jobs that run are waited for: what they store is found by the forgetting that goes on.
+        Jobs that run, and sessions that go into the table, are waited for: what they store is found
+        by the forgetting that goes on.
         """
         if not self.used:
             return
@@ -173,16 +200,37 @@ class Beside:
             forget_users(self.ledger, scope.tenant, scope.user)
         if scope == Scope(tenant=scope.tenant):
             self.ledger.remove(ORDER, scope.tenant)
+        forget_sessions(self.ledger, scope)
         self.ledger.scrub()
 
-    def forget_words(self, ids: Sequence[str], texts: Sequence[str], of: Iterable[Scope]) -> None:
-        """Take out of jobs what names one of these memories, and what of their people says it.
+    def forget_words(self, words: Words) -> None:
+        """Take out of jobs and sessions what names memories, and what of their people says them.
 
         What other people have said in the same words is theirs.
         """
-        if self.used and self.desk is not None:
-            for scope in of:
-                self.desk.forget_words(ids, texts, of=scope)
+        if not self.used:
+            return
+        if self.desk is not None:
+            self.desk.forget_words(words)
+        if forget_said(self.ledger, words):
+            self.ledger.scrub()
+
+    def holding(self, words: Words, needles: Needles) -> tuple[int, list[str]]:
+        """How many files were looked at, and the jobs, sessions, files that have something still.
+
+        In the bytes of files counts what is in no value any more: a value that has it is one that
+        `words` does not mean, so another person's.
+        """
+        if not self.used:
+            return 0, []
+        found = [] if self.desk is None else self.desk.concerned(None, words)
+        places = [f"job {job.id}" for job, _ in found]
+        places += ["a session's messages" for _ in sessions_with(self.ledger, None, words)]
+        if not isinstance(self.ledger, SqliteLedger) or self.ledger.where == MEMORY:
+            return 0, places
+        files = self.ledger.files()
+        left = [str(file) for file in files if _left_in(file, self.ledger, needles)]
+        return len(files), places + left
 
     def close(self) -> None:
         """Give back connections; what is used again makes new ones."""
@@ -208,6 +256,15 @@ def _wait_for(desk: Desk, jobs: Iterable[str]) -> None:
                     "forgotten yet: run it again when it has ended"
                 )
             time.sleep(_LOOK_AGAIN)
+
+
+def _left_in(file: Path, ledger: SqliteLedger, needles: Needles) -> bool:
+    """Whether the bytes of a file have something that no value of the ledger has."""
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:  # a log that went meanwhile
+        return False
+    return any(not ledger.has(word) for word in needles.every(raw))
 
 
 def _is_elsewhere(table: Table) -> bool:

@@ -11,19 +11,27 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from lance_memory.errors import ConflictError, EmbeddingError, InvalidInputError, RejectedError
+from lance_memory.errors import (
+    ConflictError,
+    EmbeddingError,
+    InvalidInputError,
+    QuotaExceededError,
+    RejectedError,
+)
 from lance_memory.ingest import (
     Arrived,
     Conversation,
+    IngestProgress,
     IngestResult,
     IngestStatus,
     Order,
     Surroundings,
     Travelled,
-    Users,
     Watermarks,
     WritePath,
+    call_digest,
     conversations_of,
+    seen_user,
     travelled,
 )
 from lance_memory.ingest.waiting import expired
@@ -32,9 +40,9 @@ from lance_memory.record.arguments import whole
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import WriteResult
-from lance_memory.remembering import OUTBOX, Remembering
+from lance_memory.remembering import NO_ROOM, OUTBOX, Remembering
 
-__all__ = ["Ingesting", "Whose"]
+__all__ = ["Ingesting", "Origin"]
 
 _HALFWAY = timedelta(minutes=1)
 _OFTEN = timedelta(hours=1)
@@ -47,7 +55,7 @@ _PATIENCE = 60.0
 """Seconds to wait for another process that does the same job."""
 
 
-class Whose(TypedDict, total=False):
+class Origin(TypedDict, total=False):
     """Whose conversations they are, and what they are about; see `Conversation`."""
 
     tenant: str
@@ -75,7 +83,8 @@ class Ingesting(Remembering):
         priority: int = 0,
         ordered: bool = False,
         dry_run: bool = False,
-        **whose: Unpack[Whose],
+        progress: IngestProgress | None = None,
+        **whose: Unpack[Origin],
     ) -> IngestResult:
         """Make memories of what was said: what is worth keeping of it, as one version.
 
@@ -96,11 +105,14 @@ class Ingesting(Remembering):
             ordered: every message has a `seq`, without gaps within the tenant. What comes too early
                 is kept until what is missing has come, or for a while; see `order`.
             dry_run: only say what would be decided. Nothing is written or counted, so the gate's
-                layers that remember are not asked.
+                layers that remember are not asked, unless there is nothing yet to remember.
+            progress: called with (step, done, in all), for what is done now; see `IngestProgress`.
             whose: the scope of the conversations, their source and domain, where they name none.
 
         Returns:
-            What became of it, and why. That the gate blocked it is an answer, not an error.
+            What became of it, and why. That the gate blocked it is an answer, not an error. So is
+            that a tenant's quota has no room: "refused", "quota_exceeded", and nothing is stored;
+            of a job the payload is kept, and `jobs.retry` tries it again.
 
         Raises:
             InvalidInputError: what is given is no conversation; several tenants in one call;
@@ -112,8 +124,8 @@ class Ingesting(Remembering):
             StorageError: the store, or the ledger of jobs, cannot be written to.
         """
         self._table.refuse_writes()
-        if unknown := sorted(whose.keys() - Whose.__annotations__.keys()):
-            known = ", ".join(Whose.__annotations__)
+        if unknown := sorted(whose.keys() - Origin.__annotations__.keys()):
+            known = ", ".join(Origin.__annotations__)
             raise InvalidInputError(f"ingest has no {', '.join(unknown)}; there are: {known}")
         now = self._moment()
         levels = {name: whose[name] for name in SCOPE_LEVELS if name in whose}  # type: ignore[literal-required]
@@ -124,6 +136,8 @@ class Ingesting(Remembering):
             domain=whose.get("domain", ""),
         )
         around = self._around(conversations, job=new_id(now), dry_run=dry_run)
+        if progress is not None:
+            around = replace(around, progress=progress)
         asked = path or self._path
         asked.refuse_unregistered(conversations)
         by_job = bool(idempotency_key or ordered or not wait)
@@ -147,19 +161,20 @@ class Ingesting(Remembering):
             ordered=ordered,
         )
         if wait and job.state is not JobState.WAITING:
-            job = self._worked_off(job, asked)
+            job = self._worked_off(job, asked, progress)
         return self._told_of(job)
 
     @property
     def jobs(self) -> Desk:
         """The jobs of this store: list them, wait for them, try dead ones again.
 
+        Through a handle that is kept to a scope: those of which everything is of that scope, to
+        look at and to wait for.
+
         Raises:
-            ScopeError: this handle is kept to a scope.
             InvalidInputError: the store is in an object store, and was opened without `ledger`.
         """
-        self._whole_store("the list of jobs")
-        return self._desk()
+        return self._desk().within(self._scope)
 
     @property
     def order(self) -> Order:
@@ -196,8 +211,13 @@ class Ingesting(Remembering):
             StorageError: the ledger cannot be written to.
         """
         self._scope.narrowed(tenant=tenant)
-        users = Users(self._beside.ledger, store_id=self._table.format.store_id)
-        return users.seen(tenant, external, now=self._moment()).name
+        return seen_user(
+            self._beside.ledger,
+            store_id=self._table.format.store_id,
+            tenant=tenant,
+            external=external,
+            now=self._moment(),
+        )
 
     # -- inside: what is done by a job ----------------------------------------------------
 
@@ -220,12 +240,14 @@ class Ingesting(Remembering):
         seqs = _numbers(conversations) if ordered else []
         cleaned = travelled(Travelled.beginning(conversations), path.cleaning, around)
         desk = self._desk()
+        parts = _parts(cleaned.items)
         job = desk.accept(
-            _parts(cleaned.items),
+            parts,
             tenant=around.tenant,
             plan=plan,
             priority=priority,
             idempotency_key=key,
+            digest=call_digest(conversations, around) if key else "",
             seqs=(min(seqs), max(seqs)) if seqs else None,
             waiting=True,
         )
@@ -233,11 +255,16 @@ class Ingesting(Remembering):
             return job
         around, safe = replace(around, job=job.id), False
         try:
+            if key:  # it may go on with what an earlier call has left, by steps of its own
+                parts = desk.records.payload(job.id) or parts
+                kept = tuple(Conversation.from_json(values) for _, values in parts)
+                cleaned = replace(cleaned, items=kept)
             begun = travelled(cleaned, path.gates, around)
             known = self._entered(begun, around)
             if begun.items or seqs:
                 passed = {id(one) for one in begun.items}
-                places = [n for n, one in enumerate(cleaned.items) if id(one) in passed]
+                told = zip(parts, cleaned.items, strict=True)
+                places = [part["place"] for (_, part), one in told if id(one) in passed]
                 held = _Held(known=known, let_in=tuple(places), within=self._scope)
                 desk.hold(job.id, held.to_json())
                 if not seqs or self._is_next(job, seqs, known, around):
@@ -274,9 +301,10 @@ class Ingesting(Remembering):
             self._desk().settle(job.id, done.to_json())
         return arrival.status is Arrived.READY
 
-    def _worked_off(self, job: Job, path: WritePath) -> Job:
+    def _worked_off(self, job: Job, path: WritePath, progress: IngestProgress | None) -> Job:
         """The job done here and now, or by whoever has it; and those that waited for it."""
-        desk, worker, end = self._desk(), self._worker(path), time.monotonic() + _PATIENCE
+        desk, end = self._desk(), time.monotonic() + _PATIENCE
+        worker = self._worker(path, progress=progress)
         self._look_after_order()
         while (done := worker.work(job.id)) is None:
             now = desk.get(job.id)
@@ -290,7 +318,12 @@ class Ingesting(Remembering):
         return done
 
     def _worker(
-        self, path: WritePath, *, told: Callable[[Job], object] | None = None, **options: Any
+        self,
+        path: WritePath,
+        *,
+        told: Callable[[Job], object] | None = None,
+        progress: IngestProgress | None = None,
+        **options: Any,
     ) -> Worker:
         def after(job: Job) -> None:
             if job.seqs is not None and job.state.ended:
@@ -298,10 +331,17 @@ class Ingesting(Remembering):
             if told is not None:
                 told(job)
 
-        run = partial(self._run_job, path)
+        run = partial(self._run_job, path, progress=progress)
         return Worker(self._desk(), run, look=self._look_after, told=after, **options)
 
-    def _run_job(self, path: WritePath, parts: Sequence[Part], job: Job) -> dict[str, Any]:
+    def _run_job(
+        self,
+        path: WritePath,
+        parts: Sequence[Part],
+        job: Job,
+        *,
+        progress: IngestProgress | None = None,
+    ) -> dict[str, Any]:
         """What a worker does: from conversations that were let in to the answer.
 
         It is done within the scope of the handle that accepted it, whatever this one's is.
@@ -312,6 +352,8 @@ class Ingesting(Remembering):
         said = [(values.get("place"), Conversation.from_json(values)) for _, values in parts]
         let_in = [one for place, one in said if held.let_in is None or place in held.let_in]
         around = replace(handle._around(let_in, job=job.id), now=job.accepted_at, tenant=job.tenant)
+        if progress is not None:
+            around = replace(around, progress=progress)
         fresh = let_in if job.seqs is None else self._fresh(let_in, job)
         known = held.known
         begun = Travelled(
@@ -324,7 +366,7 @@ class Ingesting(Remembering):
         if not fresh:
             return handle._turned_away(begun, around).to_json()
         whole = partial(self._refuse_forgotten, job.id, len(parts))
-        again = job.attempts > 1
+        again = job.attempts > 1 or job.retries > 0
         return handle._remembered(begun, path, around, again=again, before=whole).to_json()
 
     def _refuse_forgotten(self, id: str, parts: int) -> None:
@@ -382,10 +424,13 @@ class Ingesting(Remembering):
         return self._order().status(tenant)
 
     def _mend(self) -> None:
-        """Embed what jobs had to store without a vector; while the embedder fails, later."""
+        """Embed what jobs had to store without a vector; while the embedder fails, later.
+
+        So too while a tenant has no room for more vectors.
+        """
         due = [job for job, _ in self._beside.ledger.items(OUTBOX)]
         if due:
-            with suppress(EmbeddingError):
+            with suppress(EmbeddingError, QuotaExceededError):
                 self.embed_missing()
                 for job in due:
                     self._beside.ledger.remove(OUTBOX, job)
@@ -432,6 +477,9 @@ class Ingesting(Remembering):
         match job.state:
             case JobState.DONE:
                 return known
+            case JobState.DEAD if job.error.startswith(QuotaExceededError.__name__):
+                status = IngestStatus.REFUSED
+                return replace(known, status=status, reason=NO_ROOM, warnings=(job.error,))
             case JobState.DEAD | JobState.FAILED:
                 return replace(known, status=IngestStatus.FAILED, reason=job.error)
             case JobState.WAITING:
@@ -449,7 +497,7 @@ class Ingesting(Remembering):
         return self._beside.desk
 
     def _order(self) -> Order:
-        return Order(self._beside.ledger)
+        return Order(self._beside.ledger, self._path.order)
 
     def _dead_jobs(self) -> list[str]:
         desk = self._beside.desk if self._beside.used else None

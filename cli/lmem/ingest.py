@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,6 +105,8 @@ def ingest(
 ) -> None:
     """Make memories of conversations: redact, gate, extract, keep, resolve; all as one version.
 
+    Where the input names several tenants, each has a job and a version of its own.
+
     --as jsonl: a conversation {"messages": [...], "session": ...} or a message {"role", "content",
     "at", "seq", ...} on each line. openai: a JSON document of such conversations, or of messages.
     transcript: lines "Name: text", with "[2025-01-31 12:00]" before them or without.
@@ -115,25 +118,54 @@ def ingest(
     """
     found = _read(files, reading, scope)
     call.write_path = _path(queueing.rate, reading.source)
-    with _store(call, scope, dry_run=dry_run) as store, call.out.progress("ingesting"):
-        result = store.ingest(
-            found,
-            idempotency_key=queueing.idempotency_key or "",
-            wait=queueing.wait,
-            plan=queueing.plan.value,
-            ordered=queueing.ordered,
-            dry_run=dry_run,
-            **_user(store, reading.external_user),  # type: ignore[arg-type]
-        )
-    _answered(call, result, len(found), explain=explain, show=show)
+    parts = _by_tenant(found)
+    with (
+        _store(call, scope, dry_run=dry_run) as store,
+        call.out.progress("ingesting") as report,
+    ):
+        results = [
+            store.ingest(
+                part,
+                idempotency_key=queueing.idempotency_key or "",
+                wait=queueing.wait,
+                plan=queueing.plan.value,
+                ordered=queueing.ordered,
+                dry_run=dry_run,
+                progress=None if report is None else partial(_told, report),
+                **_user(store, tenant, reading.external_user),  # type: ignore[arg-type]
+            )
+            for tenant, part in parts.items()
+        ]
+    sizes = dict(zip(parts, map(len, parts.values()), strict=True))
+    _answered(call, results, sizes, explain=explain, show=show)
     if dry_run:
         call.out.note("dry run: nothing was written")
-    _tell_of(call, result)
+    _tell_of(call, results)
 
 
 def register(app: typer.Typer) -> None:
     """Add this command to `app`."""
     command(app)(ingest)
+
+
+_STEPS = {
+    "redact": "redacting conversations",
+    "extract": "reading conversations",
+    "embed": "embedding",
+}
+
+
+def _told(report: Callable[..., None], step: str, done: int, total: int) -> None:
+    """How far a step is, on the bar."""
+    report(done, total, _STEPS.get(step, step))
+
+
+def _by_tenant(found: list[Conversation]) -> dict[str, list[Conversation]]:
+    """The conversations of each tenant, the first that is named first; a job is of one."""
+    parts: dict[str, list[Conversation]] = {}
+    for one in found:
+        parts.setdefault(one.scope.tenant, []).append(one)
+    return parts
 
 
 def _read(files: list[str], reading: Reading, scope: Scoped) -> list[Conversation]:
@@ -170,11 +202,11 @@ def _store(call: Call, scope: Scoped, *, dry_run: bool) -> Iterator[MemoryStore]
         yield call.open(scope, create=True)
 
 
-def _user(store: MemoryStore, external: str | None) -> dict[str, str]:
+def _user(store: MemoryStore, tenant: str, external: str | None) -> dict[str, str]:
     """The internal user that stands for the caller's own id."""
     if external is None:
         return {}
-    return {"user": store.proxy_user(store.scope.tenant, external)}
+    return {"user": store.proxy_user(tenant, external)}
 
 
 def _path(rate: int | None, source: str | None) -> WritePath | None:
@@ -188,35 +220,67 @@ def _path(rate: int | None, source: str | None) -> WritePath | None:
 
 
 def _answered(
-    call: Call, result: IngestResult, conversations: int, *, explain: bool, show: int
+    call: Call,
+    results: Sequence[IngestResult],
+    sizes: Mapping[str, int],
+    *,
+    explain: bool,
+    show: int,
 ) -> None:
+    """The summary of the job; of several, one for each tenant."""
     from lmem.decided import explained, summary
 
-    told = summary(result, conversations)
-    decisions: dict[str, Any] = {"decisions": explained(result)} if explain else {}
-    lines = [told, *explained(result)] if explain else [told]
+    told: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    for (tenant, size), result in zip(sizes.items(), results, strict=True):
+        one = summary(result, size)
+        one = {"tenant": tenant, **one} if len(sizes) > 1 else one
+        decisions = explained(result) if explain else []
+        told.append({**one, "decisions": decisions} if explain else one)
+        lines += [one, *decisions]
 
     def drawn() -> Any:
         from rich.console import Group
 
         from lmem.decided import drawn, steps
 
-        parts = steps(result, width=call.out.width, show=show) if explain else ()
-        return Group(*parts, drawn(told))
+        parts: list[Any] = []
+        for one, result in zip(told, results, strict=True):
+            shown = {name: value for name, value in one.items() if name != "decisions"}
+            parts += steps(result, width=call.out.width, show=show) if explain else ()
+            parts += ["", drawn(shown)] if parts and not explain else [drawn(shown)]
+        return Group(*parts)
 
-    ids = [result.job] if result.job and not (result.ids or result.status == "done") else result.ids
-    call.out.show({**told, **decisions}, lines=lines, human=drawn, quiet=ids)
+    ids = [id for result in results for id in _ids(result)]
+    call.out.show(told[0] if len(told) == 1 else told, lines=lines, human=drawn, quiet=ids)
 
 
-def _tell_of(call: Call, result: IngestResult) -> None:
+def _ids(result: IngestResult) -> Sequence[str]:
+    """The memories that were made; of a job that is not done, its own."""
+    waits = result.job and not (result.ids or result.status == "done")
+    return [result.job] if waits else result.ids
+
+
+def _tell_of(call: Call, results: Sequence[IngestResult]) -> None:
     """What was done without, and the exit code of what is no answer."""
-    for degraded in result.degraded:
-        call.out.note(f"note: {degraded}")
-    if result.status == "queued":
-        call.out.note(f"`lmem jobs show {result.job}` says how it stands; `lmem worker` does it")
-    if result.status == "failed":
-        complain(f"the job failed: {result.reason}")
+    for result in results:
+        for degraded in result.degraded:
+            call.out.note(f"note: {degraded}")
+        if result.status == "queued":
+            shown = f"`lmem jobs show {result.job}` says how it stands"
+            call.out.note(f"{shown}; `lmem worker` does it")
+    if failed := [result.reason for result in results if result.status == "failed"]:
+        complain(f"the job failed: {', '.join(failed)}")
         raise typer.Exit(_FAILED)
-    if result.status == "refused":
-        complain(f"refused: {result.reason}; nothing was stored")
+    if refused := [result.reason for result in results if result.status == "refused"]:
+        complain(f"refused: {', '.join(refused)}; {_stored(results)}")
         raise typer.Exit(REJECTED)
+
+
+def _stored(results: Sequence[IngestResult]) -> str:
+    some = any(result.status != "refused" for result in results)
+    return (
+        "nothing of it was stored, and the other tenants have theirs"
+        if some
+        else "nothing was stored"
+    )

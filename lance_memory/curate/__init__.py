@@ -1,7 +1,7 @@
 """One engine: select → cluster → transform → sink. A sink writes back, or exports."""
 
-from lance_memory.curate.consolidate import Pass, Surroundings, change_set, plan_consolidation
-from lance_memory.curate.guard import Answer, Guard, Search
+from lance_memory.curate.consolidate import Needs, Pass, change_set, plan_consolidation
+from lance_memory.curate.guard import Guard, ProbeHit, Search
 from lance_memory.curate.lifecycle import retirement, reversal, supersession
 from lance_memory.curate.options import (
     Bounds,
@@ -30,7 +30,6 @@ from lance_memory.curate.transform import (
 )
 
 __all__ = [
-    "Answer",
     "BatchTransform",
     "Bounds",
     "ClusterBy",
@@ -44,11 +43,12 @@ __all__ = [
     "Execution",
     "Guard",
     "LLMTransform",
+    "Needs",
     "OnFailure",
     "Pass",
+    "ProbeHit",
     "Recalled",
     "Search",
-    "Surroundings",
     "Transform",
     "change_set",
     "extractive",

@@ -31,7 +31,7 @@ from lance_memory.record.rows import EMBEDDING, FINGERPRINT, superseded, to_memo
 from lance_memory.storage import Audit, ChangeSet, Snapshot
 from lance_memory.wording import counted, worded
 
-__all__ = ["Pass", "Surroundings", "change_set", "plan_consolidation"]
+__all__ = ["Needs", "Pass", "change_set", "plan_consolidation"]
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -99,7 +99,7 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Needs:
     """What a pass needs of the rooms that it may not import.
 
     Attributes:
@@ -119,7 +119,7 @@ def plan_consolidation(
     snapshot: Snapshot,
     predicate: str | None,
     asked: Pass,
-    surroundings: Surroundings,
+    needs: Needs,
     *,
     now: datetime,
 ) -> ConsolidationPlan:
@@ -145,12 +145,12 @@ def plan_consolidation(
         at=now,
         op_id=new_id(now),
         options=asked.options,
-        clusters=tuple(_embedded(clusters, surroundings.embed)),
+        clusters=tuple(_embedded(clusters, needs.embed)),
         selected=selection.considered,
         cut=cut,
     )
     if asked.guard is not None and plan.accepted:
-        plan = _guarded(snapshot, plan, asked, surroundings)
+        plan = _guarded(snapshot, plan, asked, needs)
     asked.refuse_stopped()
     return plan
 
@@ -337,30 +337,28 @@ def _embedded(clusters: Sequence[ClusterPlan], embed: Embed) -> Iterator[Cluster
 
 
 def _guarded(
-    snapshot: Snapshot, plan: ConsolidationPlan, asked: Pass, surroundings: Surroundings
+    snapshot: Snapshot, plan: ConsolidationPlan, asked: Pass, needs: Needs
 ) -> ConsolidationPlan:
     """The plan without the clusters that would make recall worse."""
     guard = asked.guard or Guard()
 
     def planned(clusters: Sequence[ClusterPlan]) -> AbstractContextManager[Search]:
-        return _as_planned(snapshot, replace(plan, clusters=tuple(clusters)), surroundings)
+        return _as_planned(snapshot, replace(plan, clusters=tuple(clusters)), needs)
 
     measured = guarded(
         plan.clusters,
         guard,
         refuse_stopped=asked.refuse_stopped,
-        answered=surroundings.answered,
-        before=surroundings.search(snapshot),
+        answered=needs.answered,
+        before=needs.search(snapshot),
         after=planned,
     )
     return replace(plan, clusters=tuple(measured))
 
 
 @contextmanager
-def _as_planned(
-    snapshot: Snapshot, plan: ConsolidationPlan, surroundings: Surroundings
-) -> Iterator[Search]:
+def _as_planned(snapshot: Snapshot, plan: ConsolidationPlan, needs: Needs) -> Iterator[Search]:
     """Searches the store as the plan would leave it."""
     change = change_set(snapshot, plan, audit=Audit(operation="trial", at=plan.at))
-    with surroundings.trial(snapshot, change) as result:
-        yield surroundings.search(result)
+    with needs.trial(snapshot, change) as result:
+        yield needs.search(result)

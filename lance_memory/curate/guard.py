@@ -18,7 +18,7 @@ from lance_memory.facts import content_words, sentences, tokens
 from lance_memory.record.arguments import real, whole
 from lance_memory.record.memory import Scope
 
-__all__ = ["Answer", "Answered", "Guard", "Search", "guarded"]
+__all__ = ["Answered", "Guard", "ProbeHit", "Search", "guarded"]
 
 _WORDS = 4
 """Of a sentence, in a probe."""
@@ -33,7 +33,7 @@ Answered: TypeAlias = Callable[[Sequence[str]], Iterable[tuple[str, Sequence[str
 """Of memories, by id: recorded questions and the ids of those that answered each, newest first."""
 
 
-class Answer(NamedTuple):
+class ProbeHit(NamedTuple):
     """A hit of a probe: the memory, its cosine to the question, and whether it has words of it."""
 
     id: str
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     worded: bool
 
 
-Search: TypeAlias = Callable[[Scope, Sequence[str], int], list[list[Answer]]]
+Search: TypeAlias = Callable[[Scope, Sequence[str], int], list[list[ProbeHit]]]
 """The top k hits of each question, within a scope."""
 
 
@@ -180,12 +180,12 @@ def _best(
     *,
     k: int,
     refuse_stopped: Callable[[], None],
-) -> list[Answer | None]:
+) -> list[ProbeHit | None]:
     """Of each probe the hit that is its source, or what takes the source's place; None: neither."""
     by_scope: dict[Scope, list[int]] = {}
     for place, probe in enumerate(probes):
         by_scope.setdefault(_scope(clusters[probe.cluster]), []).append(place)
-    best: list[Answer | None] = [None] * len(probes)
+    best: list[ProbeHit | None] = [None] * len(probes)
     for scope, places in by_scope.items():
         refuse_stopped()
         answers = search(scope, [probes[place].question for place in places], k)
@@ -196,7 +196,7 @@ def _best(
     return best
 
 
-def _is_found(hit: Answer | None, before: Answer | None) -> bool:
+def _is_found(hit: ProbeHit | None, before: ProbeHit | None) -> bool:
     """Whether the probe leads to it.
 
     In a scope of a few memories anything is among the first 10. So a hit that has no word of the
@@ -215,8 +215,8 @@ def _scope(cluster: ClusterPlan) -> Scope:
 def _measured(
     clusters: Sequence[ClusterPlan],
     probes: Sequence[_Probe],
-    before: Sequence[Answer | None],
-    after: Sequence[Answer | None],
+    before: Sequence[ProbeHit | None],
+    after: Sequence[ProbeHit | None],
 ) -> list[ClusterPlan]:
     found: dict[int, Recalled] = {}
     for probe, was, is_now in zip(probes, before, after, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import EmbeddingError
 from lance_memory.ingest.candidate import Candidate
-from lance_memory.ingest.path import Embed
+from lance_memory.ingest.steps import Embed
 from lance_memory.wording import counted
 
 __all__ = ["Vectors", "vectors_of"]
@@ -33,8 +33,21 @@ class Vectors:
     missing: str = ""
 
 
-def vectors_of(candidates: Sequence[Candidate], embed: Embed, *, dimension: int) -> Vectors:
-    """Embed the contents, the same one once. Where the embedder fails, the rest has no vector."""
+def vectors_of(
+    candidates: Sequence[Candidate],
+    embed: Embed,
+    *,
+    dimension: int,
+    progress: Callable[[int, int], object] | None = None,
+) -> Vectors:
+    """Embed the contents, the same one once. Where the embedder fails, the rest has no vector.
+
+    Args:
+        candidates: whose contents.
+        embed: texts → float32 [n, d].
+        dimension: d.
+        progress: called with (texts embedded, in all).
+    """
     texts = list(dict.fromkeys(candidate.content for candidate in candidates))
     made = np.zeros((len(texts), dimension), np.float32)
     done, missing = 0, ""
@@ -43,6 +56,8 @@ def vectors_of(candidates: Sequence[Candidate], embed: Embed, *, dimension: int)
             chunk = texts[start : start + _CHUNK]
             made[start : start + len(chunk)] = embed(chunk)
             done = start + len(chunk)
+            if progress is not None:
+                progress(done, len(texts))
     except EmbeddingError:
         left = len(texts) - done
         missing = f"embed: the embedder failed; {counted(left, 'text')} without a vector for now"

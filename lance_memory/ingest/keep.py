@@ -12,10 +12,10 @@ from lance_memory.ingest.candidate import Candidate, Category, Decision
 from lance_memory.ingest.extract.patterns import Book, book_of
 from lance_memory.ingest.extract.reading import MARKED
 from lance_memory.ingest.message import Role
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 from lance_memory.record.arguments import real, whole
 
-__all__ = ["FILTERS", "Filter", "Keep", "KeepPolicy"]
+__all__ = ["OBJECTIONS", "Keep", "KeepPolicy", "Objection"]
 
 _PLACEHOLDER: Final = re.compile(r"\[[a-z]+(?:-\d+)?\]")
 _FILLING: Final = re.compile(r"[^\W\d_]{3,}")
@@ -59,7 +59,7 @@ class KeepPolicy:
             )
 
 
-class Filter(NamedTuple):
+class Objection(NamedTuple):
     """Why a candidate is refused, as it is counted, and whether it is."""
 
     reason: str
@@ -101,14 +101,14 @@ def _low_confidence(candidate: Candidate, policy: KeepPolicy) -> bool:
     return candidate.confidence < policy.pending
 
 
-FILTERS: Final = (
-    Filter("recalled", _recalled),
-    Filter("never_store", _never_store),
-    Filter("temporary", _temporary),
-    Filter("unknown_category", _unknown_category),
-    Filter("length", _length),
-    Filter("low_importance", _low_importance),
-    Filter("low_confidence", _low_confidence),
+OBJECTIONS: Final = (
+    Objection("recalled", _recalled),
+    Objection("never_store", _never_store),
+    Objection("temporary", _temporary),
+    Objection("unknown_category", _unknown_category),
+    Objection("length", _length),
+    Objection("low_importance", _low_importance),
+    Objection("low_confidence", _low_confidence),
 )
 """Asked in this order; the first that refuses gives the reason."""
 
@@ -122,11 +122,11 @@ class Keep:
 
     Attributes:
         policy: the bounds.
-        filters: what is asked, in order. `(*FILTERS, Filter("mine", f))` adds one.
+        objections: what is asked, in order. `(*OBJECTIONS, Objection("mine", f))` adds one.
     """
 
     policy: KeepPolicy = field(default_factory=KeepPolicy)
-    filters: tuple[Filter, ...] = FILTERS
+    objections: tuple[Objection, ...] = OBJECTIONS
 
     @property
     def name(self) -> str:
@@ -150,7 +150,7 @@ class Keep:
 
     def _refused(self, candidate: Candidate) -> str:
         """The reason of the first filter that refuses; empty, where none does."""
-        for one in self.filters:
+        for one in self.objections:
             if one.refuses(candidate, self.policy):
                 return one.reason
         return ""

@@ -15,8 +15,7 @@ from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import Scope
 from lance_memory.record.times import parse_instant, utc
 
-__all__ = ["Conversation", "Message", "Role"]
-
+__all__ = ["Conversation", "Message", "Role", "refuse_half"]
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -58,8 +57,7 @@ class Message:
         if self.seq is not None and (type(self.seq) is not int or not 0 <= self.seq < 1 << 63):
             raise InvalidInputError(f"seq is {self.seq!r}; it takes a whole number from 0 on")
         for name in ("actor", "ref"):
-            if _HALF.search(getattr(self, name)):
-                raise InvalidInputError(f"{name} has half of a character, which is no text")
+            refuse_half(name, getattr(self, name))
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, without what is not given."""
@@ -141,4 +139,19 @@ class Conversation:
             scope=Scope(**values["scope"]),
             source=values["source"],
             domain=values["domain"],
+        )
+
+
+def refuse_half(name: str, value: object) -> None:
+    """Refuse a lone surrogate, as from a file name that could not be decoded.
+
+    Raises:
+        InvalidInputError: there is one, or it is no text.
+    """
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} is {value!r}; it takes a text")
+    if found := _HALF.search(value):
+        raise InvalidInputError(
+            f"{name} holds a lone surrogate at position {found.start()}, which is no Unicode "
+            "text; decode it with errors='replace'"
         )

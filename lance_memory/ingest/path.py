@@ -1,143 +1,94 @@
-"""What a step of the write path is, and how one follows another."""
+"""The write path: its steps, in their order. Each can be replaced by one of your own."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lance_memory.ingest.candidate import Candidate, Decision
+from lance_memory.errors import InvalidInputError
+from lance_memory.ingest.extract import Extract
+from lance_memory.ingest.formats import Normalise
+from lance_memory.ingest.gate import Gate
+from lance_memory.ingest.keep import Keep
 from lance_memory.ingest.message import Conversation
-from lance_memory.ledger.protocol import Ledger
-from lance_memory.record.memory import Memory, Scope
-from lance_memory.telemetry import count, observe
+from lance_memory.ingest.order import OrderOptions
+from lance_memory.ingest.overlay import OVERLAYS, Overlay
+from lance_memory.ingest.redaction import Redact
+from lance_memory.ingest.resolve import Resolve
+from lance_memory.ingest.steps import Step
 
-__all__ = ["Embed", "Passed", "Step", "Surroundings", "Travelled", "tell", "travelled"]
-
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-
-_I = TypeVar("_I", bound=Conversation | Candidate, covariant=True)  # noqa: PLC0105 - items
-
-
-def _never(job: str) -> bool:  # noqa: ARG001 - of any job
-    return False
+__all__ = ["WritePath"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What steps may use of the rooms that they do not import.
+class WritePath:
+    """What happens to a conversation, in this order.
+
+    `dataclasses.replace(WritePath(), extract=Extract(mine))` puts another step in.
 
     Attributes:
-        now: the moment of ingestion, timezone-aware UTC.
-        job: the name of the job, the same when it is run again.
-        tenant: whose conversations these are; all of one job are of one tenant.
-        embed: texts → float32 [n, d]; raises EmbeddingError where the embedder fails.
-        known: a scope and a number → that many of its visible memories, the most important first.
-        ledger: what is remembered beside the table; None: nothing is.
-        lost: whether the job of that name is dead, so that what it brought may come again.
-        secret: 32 bytes of the store's own, for keyed hashes; they are made from its id, so whoever
-            has the store can make them too. Empty: there is no store.
+        normalise: one form for every text.
+        redact: takes secrets and personal data out, before anything is queued, logged or stored.
+        gate: lets a conversation in, or says why not. None: all come in.
+        extract: finds candidates in what was said.
+        keep: which candidates are worth keeping, now or once they were seen again.
+        resolve: what each becomes beside the memories that are there, as one change set.
+        overlays: what domains add after the commit, by the domain of a conversation.
+        events: the registered back-end events: a conversation's `source` is one of them, or empty.
+            They are taken at their word, whoever speaks, and are no repetition of one another.
+        order: how long, and for how many, numbered events wait. Of the path that a store is opened
+            with: all of its jobs are in one order.
     """
 
-    now: datetime
-    job: str
-    embed: Embed
-    known: Callable[[Scope, int], Sequence[Memory]]
-    tenant: str = ""
-    ledger: Ledger | None = None
-    lost: Callable[[str], bool] = _never
-    secret: bytes = field(default=b"", repr=False)
+    normalise: Step = field(default_factory=Normalise)
+    redact: Step = field(default_factory=Redact)
+    gate: Step | None = field(default_factory=Gate)
+    extract: Step = field(default_factory=Extract)
+    keep: Step = field(default_factory=Keep)
+    resolve: Resolve = field(default_factory=Resolve)
+    overlays: Mapping[str, tuple[Overlay, ...]] = field(default_factory=lambda: OVERLAYS)
+    events: frozenset[str] = frozenset()
+    order: OrderOptions = field(default_factory=OrderOptions)
 
+    def refuse_unregistered(self, conversations: Iterable[Conversation]) -> None:
+        """Refuse conversations of an event that nobody has registered.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed(Generic[_I]):
-    """What a step lets pass, what it decided on the way, and what it had to do without.
-
-    Attributes:
-        items: conversations or candidates, for the next step.
-        decisions: at least one for each item that did not pass.
-        degraded: such as "gate.L1: the counters cannot be reached".
-    """
-
-    items: tuple[_I, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    degraded: tuple[str, ...] = ()
-
-
-class Step(Protocol):
-    """Takes what the step before it let pass. Safe to share between threads."""
+        Raises:
+            InvalidInputError: names it.
+        """
+        for source in sorted({one.source for one in conversations} - self.events - {""}):
+            raise InvalidInputError(
+                f"source={source!r} is no registered event: they are taken at their word, so name "
+                "them in WritePath(events={...}); people who talk have no source"
+            )
 
     @property
-    def name(self) -> str:
-        """One word, for decisions and figures."""
-        ...
+    def steps(self) -> tuple[Step, ...]:
+        """Those before the commit, in order."""
+        return (*self.entering, *self.finding)
 
-    def __call__(self, items: Sequence[Any], around: Surroundings) -> Passed[Any]:
-        """The items that go on, and why the others do not."""
-        ...
+    @property
+    def entering(self) -> tuple[Step, ...]:
+        """What a conversation goes through before it is queued."""
+        return (*self.cleaning, *self.gates)
 
+    @property
+    def cleaning(self) -> tuple[Step, ...]:
+        """What must be done before anybody else sees the conversations."""
+        return (self.normalise, self.redact)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Travelled:
-    """What came through some steps.
+    @property
+    def gates(self) -> tuple[Step, ...]:
+        """What is asked before they are queued."""
+        return () if self.gate is None else (self.gate,)
 
-    Attributes:
-        items: what the last step let pass.
-        decisions: of all steps, in order.
-        degraded: what they had to do without.
-        seconds: by step.
-        messages: how many there were at the beginning.
-    """
+    def settled(self, job: str, *, safe: bool) -> None:
+        """What the gate let in is stored or queued; or the job failed, and may come again."""
+        settled = getattr(self.gate, "settled", None)
+        if settled is not None:
+            settled(job, safe=safe)
 
-    items: tuple[Any, ...]
-    decisions: tuple[Decision, ...] = ()
-    degraded: tuple[str, ...] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    messages: int = 0
-
-    @classmethod
-    def beginning(cls, conversations: Sequence[Conversation]) -> Travelled:
-        """Nothing was done yet."""
-        messages = sum(len(conversation.messages) for conversation in conversations)
-        return cls(items=tuple(conversations), messages=messages)
-
-    def and_then(self, name: str, passed: Passed[Any], *, seconds: float, tenant: str) -> Travelled:
-        """With what one step more gave; its time, decisions and what it lacked are counted."""
-        observe("ingest.step.seconds", seconds, step=name, tenant=tenant)
-        tell(passed.decisions, tenant=tenant)
-        if passed.degraded:
-            count("ingest.degraded", len(passed.degraded), step=name, tenant=tenant)
-        return Travelled(
-            items=passed.items,
-            decisions=(*self.decisions, *passed.decisions),
-            degraded=(*self.degraded, *passed.degraded),
-            seconds={**self.seconds, name: self.seconds.get(name, 0.0) + seconds},
-            messages=self.messages,
-        )
-
-
-def travelled(begun: Travelled, steps: Iterable[Step], around: Surroundings) -> Travelled:
-    """What comes through the steps, one after the other, counted by step, verdict and tenant."""
-    for step in steps:
-        start = time.perf_counter()
-        passed = step(begun.items, around)
-        seconds = time.perf_counter() - start
-        begun = begun.and_then(step.name, passed, seconds=seconds, tenant=around.tenant)
-    return begun
-
-
-def tell(decisions: Iterable[Decision], *, tenant: str) -> None:
-    """Count decisions, by step, verdict, reason and tenant."""
-    for decision in decisions:
-        count(
-            "ingest.decisions",
-            step=decision.step,
-            verdict=decision.verdict,
-            reason=decision.reason,
-            tenant=tenant,
-        )
+    @property
+    def finding(self) -> tuple[Step, ...]:
+        """From conversations that were let in to candidates that are kept."""
+        return (self.extract, self.keep)

@@ -15,7 +15,7 @@ from typing import Final
 from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.candidate import Decision
 from lance_memory.ingest.message import Conversation, Message
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 from lance_memory.ingest.treatment import Remedy, Treated, treated
 from lance_memory.record.memory import Scope
 from lance_memory.redact import STANDARD, Redactor, Sensitive
@@ -104,7 +104,7 @@ class Redact:
         decisions: list[Decision] = []
         degraded: list[str] = []
         keys = _Keys(self._key or around.secret)
-        for conversation in items:
+        for number, conversation in enumerate(items, start=1):
             policy = self._tenants.get(conversation.scope.tenant, self._policy)
             try:
                 work = _Work(conversation, policy, self._redactor, keys)
@@ -114,6 +114,7 @@ class Redact:
                 made, decided = None, [_refused("redaction_failed")]
             passed += [made] if made else []
             decisions += decided
+            around.progress(_STEP, number, len(items))
         return Passed(
             items=tuple(passed),
             decisions=tuple(decisions),
@@ -167,11 +168,16 @@ class _Work:
             messages=tuple(self._message(at, texts[at]) for at in kept),
             scope=replace(self._given.scope, **self._scope()),
         )
-        events = {at: made.event(place, job=job) for place, at in enumerate(kept)}
+        found = {at: self._counts([one]) for at, one in enumerate(self._found[: len(texts)])}
+        places = {at: place for place, at in enumerate(kept)}
         decisions = [
-            _changed(self._counts([one]), event=events.get(at, ""), dropped=at not in events)
-            for at, one in enumerate(self._found[: len(texts)])
-            if self._counts([one])
+            _changed(
+                counts,
+                event=made.event(places[at], job=job) if at in places else "",
+                dropped=at not in places,
+            )
+            for at, counts in found.items()
+            if counts
         ]
         if in_names := self._counts(self._found[len(texts) :]):
             decisions.append(_changed(in_names, reason="name"))
@@ -196,7 +202,9 @@ class _Work:
 
     def _counts(self, found: Iterable[Treated], *of: Remedy) -> Counter[str]:
         """By kind, of what does not stay, or of one remedy."""
-        kinds = Counter(mark.kind for one in found for mark in one.marks)
+        kinds = Counter([mark.kind for one in found for mark in one.marks])
+        if not kinds:  # as of most messages
+            return kinds
         remedies = of or tuple(remedy for remedy in Remedy if remedy is not Remedy.KEEP)
         return Counter({k: n for k, n in kinds.items() if self._policy.remedy(k) in remedies})
 

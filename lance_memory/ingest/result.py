@@ -48,6 +48,7 @@ class IngestResult:
         messages: how many there were.
         eta: seconds until a queued job is likely to be done; None: unknown, or it is done.
         upkeep: as in `WriteResult`.
+        warnings: as in `WriteResult`; and which limit refused it.
     """
 
     uri: str
@@ -62,6 +63,7 @@ class IngestResult:
     messages: int = 0
     eta: float | None = field(default=None, compare=False)
     upkeep: str = field(default="", compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -89,6 +91,7 @@ class IngestResult:
             "seconds": dict(self.seconds),
             "messages": self.messages,
             "upkeep": self.upkeep,
+            "warnings": list(self.warnings),
         }
 
     @classmethod
@@ -101,6 +104,7 @@ class IngestResult:
                 "ids": tuple(values["ids"]),
                 "decisions": tuple(map(Decision.from_json, values["decisions"])),
                 "degraded": tuple(values["degraded"]),
+                "warnings": tuple(values.get("warnings", ())),
             }
         )
 

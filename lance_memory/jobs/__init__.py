@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from lance_memory.jobs.desk import Desk, ForgottenJobs, PurgeResult
-from lance_memory.jobs.forgetting import FORGOTTEN
+from lance_memory.jobs.forgetting import FORGOTTEN, Words
 from lance_memory.jobs.job import Job, JobState, ServicePlan
 from lance_memory.jobs.records import Part
 from lance_memory.jobs.worker import SLOTS, Run, Worker
@@ -23,6 +23,7 @@ __all__ = [
     "PurgeResult",
     "Run",
     "ServicePlan",
+    "Words",
     "Worker",
     "open_desk",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import hashlib
 import json
 import logging
@@ -24,7 +25,7 @@ from lance_memory.errors import (
     StorageError,
 )
 from lance_memory.jobs import forgetting
-from lance_memory.jobs.forgetting import ForgottenJobs
+from lance_memory.jobs.forgetting import ForgottenJobs, Words
 from lance_memory.jobs.job import Job, JobState, ServicePlan
 from lance_memory.jobs.records import Part, Records
 from lance_memory.ledger import Ledger
@@ -70,6 +71,19 @@ class Desk:
         self.records = Records(ledger)
         self.queue = queue
         self.clock = clock
+        self._scope = Scope()
+
+    def within(self, scope: Scope) -> Desk:
+        """The desk for whoever is kept to a scope: it finds no job of anybody else's.
+
+        A job is of a scope that holds all of its conversations. Only to look and to wait: the other
+        verbs raise ScopeError.
+        """
+        if not scope:
+            return self
+        made = copy.copy(self)
+        made._scope = scope
+        return made
 
     def accept(
         self,
@@ -103,6 +117,7 @@ class Desk:
             InvalidInputError: the payload is no JSON, or there is no such plan.
             ConflictError: the key was used with another payload.
         """
+        self._refuse_scoped("accept")
         told = digest or _digest(payload)
         now = self.clock()
         job = Job(
@@ -123,7 +138,8 @@ class Desk:
 
     def find(self, id: str) -> Job | None:
         """The job of that id."""
-        return self.records.find(id)
+        job = self.records.find(id)
+        return job if job is not None and self._shows(job) else None
 
     def get(self, ref: str) -> Job:
         """The job of that id, or of the unambiguous beginning of one.
@@ -132,10 +148,10 @@ class Desk:
             NotFoundError: there is none.
             AmbiguousError: there are several.
         """
-        exact = self.records.find(ref)
+        exact = self.find(ref)
         if exact is not None:
             return exact
-        found = list(islice(self.records.named(ref), 6)) if ref else []
+        found = list(islice(filter(self._shows, self.records.named(ref)), 6)) if ref else []
         if not found:
             raise NotFoundError(
                 f"there is no job {ref!r}; `list` shows all, unless they were purged"
@@ -155,7 +171,9 @@ class Desk:
         found = [
             job
             for job in self.records.named("")
-            if (not wanted or job.state in wanted) and tenant in (None, job.tenant)
+            if (not wanted or job.state in wanted)
+            and tenant in (None, job.tenant)
+            and self._shows(job)
         ]
         return sorted(found, key=lambda job: (job.accepted_at, job.id))
 
@@ -176,6 +194,7 @@ class Desk:
 
     def release(self, ids: Iterable[str]) -> builtins.list[Job]:
         """Queue those of the jobs that wait; gives them."""
+        self._refuse_scoped("release")
 
         def queued(job: Job) -> Job | None:
             eta = self._expected(job.plan)
@@ -196,6 +215,7 @@ class Desk:
 
         None: it does not wait, or something is known already.
         """
+        self._refuse_scoped("hold")
 
         def noted(job: Job) -> Job | None:
             waits = job.state is JobState.WAITING and job.answer is None
@@ -205,6 +225,7 @@ class Desk:
 
     def settle(self, id: str, answer: Mapping[str, Any]) -> Job | None:
         """End a job that waits, with nothing to do but this answer; None: it does not wait."""
+        self._refuse_scoped("settle")
         now = self.clock()
 
         def settled(job: Job) -> Job | None:
@@ -223,7 +244,9 @@ class Desk:
         Raises:
             NotFoundError, AmbiguousError: as `get`.
             ConflictError: one is neither, or its payload is gone; those before it are queued.
+            ScopeError: this desk is kept to a scope.
         """
+        self._refuse_scoped("retry")
         return [self._again(self.get(ref)) for ref in refs]
 
     def purge(
@@ -247,7 +270,9 @@ class Desk:
         Raises:
             InvalidInputError: running jobs cannot be removed.
             NotFoundError, AmbiguousError: as `get`.
+            ScopeError: this desk is kept to a scope.
         """
+        self._refuse_scoped("purge")
         wanted = {_state_of(state) for state in states}
         if JobState.RUNNING in wanted or not wanted:
             raise InvalidInputError("purge takes the states of jobs that do not run; give them")
@@ -273,27 +298,46 @@ class Desk:
             ScopeError: no scope is given.
             StorageError: the ledger's file still has it, because others used it all the while.
         """
+        self._refuse_scoped("forget")
         if not scope:
             raise ScopeError("forget needs a scope; without one, all jobs would be meant")
         return forgetting.forget_scope(self.records, scope, now=self.clock())
 
-    def count_of(self, scope: Scope) -> tuple[int, int]:
-        """How many jobs have something of a scope, and how many conversations of it are left."""
-        return forgetting.count_of(self.records, scope)
+    def concerned(self, scope: Scope | None, words: Words) -> builtins.list[tuple[Job, int]]:
+        """The jobs that `forget` and `forget_words` mean, and how many conversations would go.
 
-    def forget_words(
-        self, ids: Collection[str], texts: Collection[str], *, of: Scope
-    ) -> ForgottenJobs:
-        """Take out answers that name one of these ids, and conversations of a scope with a text.
+        Args:
+            scope: of people; None: of no one but those that the words are of.
+            words: of memories.
+        """
+        self._refuse_scoped("concerned")
+        return [*forgetting.concerned(self.records, scope, words)]
+
+    def forget_words(self, words: Words) -> ForgottenJobs:
+        """Take out answers that name memories, and conversations of their people that say them.
 
         Danger: as for `forget`.
 
         Raises:
             StorageError: as for `forget`.
         """
-        return forgetting.forget_words(self.records, ids, texts, of=of, now=self.clock())
+        self._refuse_scoped("forget_words")
+        return forgetting.forget_words(self.records, words, now=self.clock())
 
     # -- inside ---------------------------------------------------------------------------
+
+    def _shows(self, job: Job) -> bool:
+        """Whether whoever has this desk may see the job: nothing of it is another's."""
+        if not self._scope:
+            return True
+        return bool(job.scopes) and all(map(self._scope.holds, job.scopes))
+
+    def _refuse_scoped(self, verb: str) -> None:
+        if self._scope:
+            raise ScopeError(
+                f"{verb} is for the jobs of a whole store, and this handle is kept to "
+                f"{self._scope}; use the store's own handle"
+            )
 
     def _accepted(self, job: Job, payload: Sequence[Part]) -> Job | None:
         """The job of this id, whole: payload first, then the task. None: it was removed.
@@ -344,7 +388,8 @@ class Desk:
             if now.state not in (JobState.DEAD, JobState.FAILED):
                 return None
             state = JobState.QUEUED
-            return replace(now, state=state, attempts=0, error="", due_at=None, ended_at=None)
+            new = replace(now, state=state, attempts=0, error="", due_at=None, ended_at=None)
+            return replace(new, retries=now.retries + 1)
 
         if self.records.payload(job.id) is None:
             raise ConflictError(

@@ -12,6 +12,7 @@ from lance_memory.errors import (
     InvalidInputError,
     MissingExtraError,
     NotFoundError,
+    QuotaExceededError,
     RejectedError,
     ScopeError,
     StorageError,
@@ -25,14 +26,22 @@ _LASTING: Final = (
     InvalidInputError,
     MissingExtraError,
     NotFoundError,
+    QuotaExceededError,
     RejectedError,
     ScopeError,
     StoreFormatError,
 )
 """The same job would fail in the same way again."""
 
-_TOLD: Final = (ConflictError, MissingExtraError, StorageError, StoreFormatError)
-"""Their messages name files, servers, ids and versions. Those of others may quote what was said."""
+_TOLD: Final = (
+    ConflictError,
+    MissingExtraError,
+    QuotaExceededError,
+    StorageError,
+    StoreFormatError,
+)
+"""Their messages name files, servers, tenants, ids, numbers. Those of others may quote what was
+said."""
 
 _PACKAGE: Final = Path(__file__).parents[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -12,7 +12,7 @@ from lance_memory.jobs.job import Job, JobState
 from lance_memory.jobs.records import Part, Records
 from lance_memory.record.memory import Scope
 
-__all__ = ["FORGOTTEN", "ForgottenJobs", "count_of", "forget_scope", "forget_words"]
+__all__ = ["FORGOTTEN", "ForgottenJobs", "Words", "concerned", "forget_scope", "forget_words"]
 
 FORGOTTEN: Final = "forgotten"
 
@@ -33,6 +33,53 @@ class ForgottenJobs:
     running: tuple[str, ...]
 
 
+class Words:
+    """What tells of memories: their ids, and of their people, what they say.
+
+    Args:
+        ids: of memories, wherever they are named.
+        texts: of them, in conversations of these people.
+        of: tenants and users; other people may have said the same, and that is theirs.
+    """
+
+    def __init__(
+        self, ids: Collection[str], texts: Collection[str], *, of: Collection[Scope]
+    ) -> None:
+        self._ids, self._texts = _told(ids), _told(texts)
+        self._people = {(scope.tenant, scope.user) for scope in of}
+
+    @property
+    def people(self) -> Collection[Scope]:
+        """The tenants and users whose texts they are."""
+        return [Scope(tenant=tenant, user=user) for tenant, user in sorted(self._people)]
+
+    def is_one(self, id: str) -> bool:
+        """Whether it is the id of one of the memories."""
+        return json.dumps(id)[1:-1] in self._ids
+
+    def named(self, job: Job) -> bool:
+        """Whether the answer of a job names one of the memories."""
+        return job.answer is not None and _has(job.answer, self._ids)
+
+    def said(self, part: Part) -> bool:
+        """Whether it is a conversation of these people in which a text is."""
+        mine = (part[0].tenant, part[0].user) in self._people
+        return mine and _has(part[1], self._texts)
+
+
+def concerned(records: Records, scope: Scope | None, words: Words) -> Iterator[tuple[Job, int]]:
+    """The jobs that have something of a scope or of memories, and how many conversations of it."""
+
+    def inside(one: Scope) -> bool:
+        return scope is not None and scope.holds(one)
+
+    for job in records.named(""):
+        payload = records.payload(job.id) or []
+        parts = sum(inside(part[0]) or words.said(part) for part in payload)
+        if parts or words.named(job) or any(map(inside, job.scopes)):
+            yield job, parts
+
+
 def forget_scope(records: Records, scope: Scope, *, now: datetime) -> ForgottenJobs:
     """See `Desk.forget`."""
     return _forget(
@@ -48,38 +95,27 @@ def forget_scope(records: Records, scope: Scope, *, now: datetime) -> ForgottenJ
     )
 
 
-def count_of(records: Records, scope: Scope) -> tuple[int, int]:
-    """See `Desk.count_of`."""
-    jobs = [job for job in records.named("") if any(map(scope.holds, job.scopes))]
-    parts = [part for job in jobs for part in records.payload(job.id) or []]
-    return len(jobs), sum(scope.holds(of) for of, _ in parts)
-
-
-def forget_words(
-    records: Records, ids: Collection[str], texts: Collection[str], *, of: Scope, now: datetime
-) -> ForgottenJobs:
+def forget_words(records: Records, words: Words, *, now: datetime) -> ForgottenJobs:
     """See `Desk.forget_words`."""
-
-    def has(values: object, words: Collection[str]) -> bool:
-        told = json.dumps(values, ensure_ascii=False)
-        return any(json.dumps(word, ensure_ascii=False)[1:-1] in told for word in words)
-
-    def goes(part: Part) -> bool:
-        same = (part[0].tenant, part[0].user) == (of.tenant, of.user)
-        return same and has(part[1], texts)
-
-    def meant(job: Job) -> bool:
-        return has(job.answer, ids) or any(map(goes, records.payload(job.id) or []))
-
     return _forget(
         records,
-        goes=goes,
-        meant=meant,
+        goes=words.said,
+        meant=lambda job: words.named(job) or any(map(words.said, records.payload(job.id) or [])),
         change=lambda job: (
-            replace(job, answer=_without_what_is_known(job)) if has(job.answer, ids) else job
+            replace(job, answer=_without_what_is_known(job)) if words.named(job) else job
         ),
         now=now,
     )
+
+
+def _told(words: Collection[str]) -> tuple[str, ...]:
+    """As they stand within a text of JSON."""
+    return tuple(json.dumps(word, ensure_ascii=False)[1:-1] for word in words)
+
+
+def _has(values: object, words: Collection[str]) -> bool:
+    told = json.dumps(values, ensure_ascii=False)
+    return any(word in told for word in words)
 
 
 def _without_what_is_known(job: Job) -> Mapping[str, Any] | None:

@@ -58,7 +58,8 @@ class Job:
         scopes: of whom its conversations are, each once; those that were forgotten are gone.
         plan: which workers take it.
         priority: among the jobs of a plan, the greater first.
-        attempts: how often it was begun.
+        attempts: how often it was begun since it was accepted, or tried again by hand.
+        retries: how often that was (`Desk.retry`).
         accepted_at: when it was.
         eta: seconds from then on, in which it was likely to be done; None: unknown.
         started_at: when the last attempt began.
@@ -69,7 +70,7 @@ class Job:
         answer: JSON of what came of it, without content; None: nothing yet, or forgotten.
         memories: how many `ids` the answer has.
         seqs: the first and the last number of its events, where they have numbers.
-        digest: SHA-256 of what was accepted.
+        digest: of what was handed in, by which a repeated call is told from another one.
         token: of the worker that has it.
         lease_until: until when that is so, unless the worker prolongs it.
     """
@@ -83,6 +84,7 @@ class Job:
     priority: int = 0
     state: JobState = JobState.QUEUED
     attempts: int = 0
+    retries: int = 0
     eta: float | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None

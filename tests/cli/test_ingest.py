@@ -278,3 +278,36 @@ def test_a_terminal_gets_a_progress_bar(store):
     os.close(ours)
     assert child.returncode == 0
     assert b"ingesting" in seen
+    assert b"reading conversations" in seen
+    assert b"1/1" in seen
+
+
+def test_a_file_of_several_tenants_is_a_job_for_each(lmem, tmp_path):
+    """It was refused."""
+    lines = [
+        {"tenant": tenant, "user": "u", "role": "user", "content": f"I live in {city}."}
+        for tenant, city in (("acme", "Lisbon"), ("beta", "Porto"), ("acme", "Faro"))
+    ]
+    file = tmp_path / "log.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    dry = lmem("ingest", file, "--dry-run", "--format", "json")
+    assert (dry.code, [one["tenant"] for one in dry.json]) == (0, ["acme", "beta"]), dry.err
+    done = lmem("ingest", file, "--format", "json", "--idempotency-key", "k")
+    assert (done.code, len({one["job"] for one in done.json})) == (0, 2), done.err
+    assert contents(lmem, "--tenant", "beta") == {"I live in Porto."}
+    human = lmem("ingest", file, "--idempotency-key", "k")
+    assert [line.split() for line in human.out.splitlines()].count(["tenant", "beta"]) == 1
+    assert lmem("jobs", "list", "--format", "quiet").out.count("\n") == 2
+
+
+def test_an_external_user_is_the_tenants_that_the_input_names(lmem):
+    chat = json.dumps({**CHAT, "tenant": "acme"})
+    asked = ("ingest", "-", "--external-user", "CRM 7", "--format", "json")
+    assert lmem(*asked, stdin=chat).code == 0
+    store = MemoryStore.open(os.environ["LMEM_STORE"])
+    assert {memory.user for memory in store.list()} == {store.proxy_user("acme", "CRM 7")}
+
+
+def test_a_dry_run_on_a_new_store_notes_nothing_that_is_not_there_yet(lmem):
+    dry = lmem("ingest", "-", "--user", "mara", "--dry-run", stdin=TRANSCRIPT)
+    assert dry.err == "dry run: nothing was written\n"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_memory import ConsolidateOptions, Guard, InvalidInputError, StoppedError
-from lance_memory.curate.guard import Answer, guarded
+from lance_memory.curate.guard import ProbeHit, guarded
 from lance_memory.curate.plan import ClusterPlan, Recalled
 from lance_memory.record.memory import Scope
 
@@ -146,7 +146,7 @@ def go_on():
 
 
 def as_hits(ids):
-    return [Answer(name, 0.9, worded=True) for name in ids]
+    return [ProbeHit(name, 0.9, worded=True) for name in ids]
 
 
 class Searches:

@@ -10,9 +10,9 @@ import pytest
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.candidate import Candidate, Category, Decision
-from lance_memory.ingest.keep import FILTERS, Filter, Keep, KeepPolicy
+from lance_memory.ingest.keep import OBJECTIONS, Keep, KeepPolicy, Objection
 from lance_memory.ingest.message import Role
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 from lance_memory.record.memory import Scope
 
 NOON = datetime(2024, 6, 1, 12, tzinfo=UTC)
@@ -106,7 +106,9 @@ def test_what_must_never_be_stored_is_not():
 
 
 def test_filters_can_be_added_and_left_out():
-    step = Keep(filters=(*FILTERS[1:], Filter("lisbon", lambda one, _: "Lisbon" in one.content)))
+    step = Keep(
+        objections=(*OBJECTIONS[1:], Objection("lisbon", lambda one, _: "Lisbon" in one.content))
+    )
     passed = kept(GOOD, replace(GOOD, content="I live in Rome.", role=Role.TOOL), step=step)
     assert [one.reason for one in passed.decisions] == ["lisbon", ""]
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lance_memory.errors import InvalidInputError, NotFoundError
-from lance_memory.ingest.users import ProxyUser, Users, proxy_user
+from lance_memory.errors import InvalidInputError
+from lance_memory.ingest.users import count_users, forget_users, proxy_user, seen_user
 from lance_memory.ledger import open_ledger
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -18,6 +18,11 @@ def ledger():
     made = open_ledger(":memory:")
     yield made
     made.close()
+
+
+def seen(ledger, tenant, external, *, days=0):
+    now = NOW + timedelta(days=days)
+    return seen_user(ledger, store_id="s", tenant=tenant, external=external, now=now)
 
 
 def test_a_name_is_stable_and_differs_by_store_tenant_and_id():
@@ -34,27 +39,23 @@ def test_a_name_is_stable_and_differs_by_store_tenant_and_id():
         proxy_user("store", "t", "")
 
 
-def test_first_sight_is_kept_and_the_external_id_only_if_asked(ledger):
-    users = Users(ledger, store_id="s")
-    first = users.seen("t", "joe@example.com", now=NOW)
-    assert first == ProxyUser(
-        tenant="t", name=proxy_user("s", "t", "joe@example.com"), first_seen=NOW
-    )
-    assert users.seen("t", "joe@example.com", now=NOW + timedelta(days=1)) == first
-    assert not any(b"joe" in value for _, value in ledger.items("users"))
-    kept = Users(ledger, store_id="s", keep_external=True).seen("t", "ann", now=NOW)
-    assert kept.external == "ann"
+def test_first_sight_is_noted_once_and_the_external_id_never(ledger):
+    first = seen(ledger, "t", "joe@example.com")
+    assert first == proxy_user("s", "t", "joe@example.com")
+    before = list(ledger.items("users"))
+    assert seen(ledger, "t", "joe@example.com", days=1) == first
+    assert list(ledger.items("users")) == before
+    assert not any(b"joe" in value for _, value in before)
 
 
-def test_users_are_found_and_listed_by_tenant(ledger):
-    users = Users(ledger, store_id="s")
-    mine = [users.seen("t", name, now=NOW) for name in ("a", "b")]
-    users.seen('t"', "c", now=NOW)
-    users.seen("t\x1fx", "d", now=NOW)
-    assert users.list("t") == sorted(mine, key=lambda user: user.name)
-    assert users.find("t", mine[0].name) == mine[0]
-    assert users.find("u", mine[0].name) is None
-    with pytest.raises(NotFoundError, match="no user"):
-        users.get("u", mine[0].name)
-    users.remove("t", mine[0].name)
-    assert users.list("t") == [mine[1]]
+def test_users_are_counted_and_forgotten_by_tenant(ledger):
+    mine = [seen(ledger, "t", name) for name in ("a", "b")]
+    seen(ledger, 't"', "c")
+    seen(ledger, "t\x1fx", "d")
+    assert [count_users(ledger, tenant) for tenant in ("t", 't"', "t\x1fx", "u")] == [2, 1, 1, 0]
+    assert count_users(ledger, "t", mine[0]) == 1
+    forget_users(ledger, "t", mine[0])
+    assert [count_users(ledger, "t", name) for name in mine] == [0, 1]
+    forget_users(ledger, "t")
+    assert [count_users(ledger, tenant) for tenant in ("t", 't"', "t\x1fx")] == [0, 1, 1]
+    assert seen(ledger, "t", "a") == mine[0]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 from lance_memory import JobState, Scope, Worker
 from lance_memory.jobs import open_desk
@@ -34,14 +33,13 @@ def start(where, tmp_path):
     started = []
 
     def started_one(what):
-        command = [sys.executable, CHILD, what, *where, tmp_path]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        started.append(Forked(CHILD, what, *where, tmp_path))
         return started[-1]
 
     yield started_one
     for process in started:
-        process.kill()
-        process.communicate()
+        with process:
+            process.kill()
 
 
 def until(true, seconds=120):

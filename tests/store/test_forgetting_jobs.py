@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -180,3 +182,63 @@ def test_a_new_branch_knows_nothing_of_a_deleted_one_in_redis(redis_url, reopen,
     new = store.branch("side")
     assert (new.jobs.list(), new.order.status("acme").ingested) == ([], -1)
     assert [job.id for job in store.jobs.list()] == [kept]
+
+
+def test_a_plan_by_name_counts_the_jobs_that_name_the_memory_or_say_it(store):
+    """It counted jobs by scope alone."""
+    ana = store.scoped(**ANA)
+    done = ana.ingest([PLAYS], path=OPEN, idempotency_key="k")
+    ana.ingest([f"As I said: {PLAYS}"], wait=False)
+    store.scoped(**EVA).ingest([PLAYS], wait=False)
+    plan = store.forget(done.ids[0], dry_run=True)
+    assert plan.beside == {"conversations": 1, "jobs": 2}
+    assert store.jobs.get(done.job).answer is not None
+    assert store.forget(done.ids[0]).plan.beside == plan.beside
+    assert store.jobs.get(done.job).answer is None
+
+
+def test_a_plan_by_filter_counts_each_job_once(store):
+    ana = store.scoped(**ANA)
+    ana.ingest([PLAYS], path=OPEN, idempotency_key="k")
+    ana.ingest([f"As I said: {PLAYS}"], wait=False)
+    plan = store.forget(**ANA, dry_run=True)
+    assert plan.beside == {"conversations": 1, "inputs": 1, "jobs": 2}
+    assert store.forget(**ANA).plan.beside == plan.beside
+
+
+def ledger_of(store):
+    return store._table.place.local / "ingest" / "ledger.sqlite"
+
+
+def test_the_proof_reads_the_ledger_and_leaves_alone_what_another_person_says(store):
+    ana, eva = store.scoped(**ANA), store.scoped(**EVA)
+    kept = eva.ingest([PLAYS], wait=False).job
+    made = ana.ingest([PLAYS], path=OPEN)
+    store.forget(made.ids[0])
+    assert PLAYS.encode() in ledger_of(store).read_bytes()
+    assert store.jobs.get(kept).state is JobState.QUEUED
+    assert store.worker().drain() == 1
+    assert [memory.content for memory in eva.list()] == [PLAYS]
+
+
+@pytest.mark.parametrize("what", ["text", "id"])
+def test_what_is_left_in_the_bytes_of_the_ledger_alone_is_found(store, what):
+    """A ledger that was written by something else, which does not overwrite what it removes."""
+    ana = store.scoped(**ANA)
+    ana.ingest([LIVES], wait=False)
+    made = ana.ingest([PLAYS], path=OPEN)
+    word = PLAYS.encode() if what == "text" else made.ids[0].encode()
+    with closing(sqlite3.connect(ledger_of(store))) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("INSERT INTO entries VALUES (x'00', x'00', ?)", [b"." * 300 + word])
+        other.commit()
+        other.execute("DELETE FROM entries WHERE space = x'00'")
+        other.commit()
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert word in ledger_of(store).read_bytes()
+    with pytest.raises(StorageError, match=r"ledger\.sqlite"):
+        store.forget(made.ids[0])
+    store.close()
+    with closing(sqlite3.connect(ledger_of(store))) as other:
+        other.execute("VACUUM")
+    assert store.finish_forgetting().proof.found == ()

@@ -17,14 +17,18 @@ from lance_memory import (
     ExtractionError,
     InvalidInputError,
     Message,
+    NotFoundError,
+    OrderOptions,
     RejectedError,
     Retry,
     Rules,
     Scope,
     ScopeError,
+    StorageError,
     WritePath,
 )
-from lance_memory.ingest import Extract
+from lance_memory.ingest import Extract, Passed, Redact, RedactionPolicy, Resolve
+from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.testing import check
 
 ANA = {"tenant": "acme", "user": "ana"}
@@ -703,3 +707,219 @@ def test_what_is_said_without_a_time_stands_in_the_order_in_which_it_was_said(st
     ]
     store.ingest(said, **ANA, path=OPEN)
     assert [memory.content for memory in store.list()] == said
+
+
+def test_a_repeated_call_is_known_whatever_is_taken_out_of_it(store):
+    """The digest of a call was that of what its own redaction had left."""
+    ana, said = store.scoped(**ANA), ["I live in Paris, and ana@example.com reaches me there."]
+    first = ana.ingest(said, idempotency_key="k", wait=False)
+    hashed = replace(OPEN, redact=Redact(RedactionPolicy(kinds={"email": "hash"})))
+    dropped = replace(OPEN, redact=Redact(RedactionPolicy(default="drop_message")))
+    for path in (hashed, dropped):
+        assert ana.ingest(said, path=path, idempotency_key="k").job == first.job
+    with pytest.raises(ConflictError, match="another payload"):
+        ana.ingest(["I live in Rome."], path=hashed, idempotency_key="k")
+
+
+def test_no_value_can_be_tried_out_on_the_digest_of_a_call(store):
+    secrets = ("hunter2hunter2", "Tr0ub4dor&3")
+    told = [[f"My password is {secret}. I live in Paris."] for secret in secrets]
+    calls = [store.ingest(one, tenant="t", idempotency_key="k", wait=False) for one in told]
+    assert calls[0].job == calls[1].job
+    with pytest.raises(ConflictError):
+        store.ingest(["My password is gone. I live in Rome."], tenant="t", idempotency_key="k")
+
+
+def test_a_call_that_goes_on_where_another_was_killed_takes_what_that_one_has_left(store):
+    """The gate let in places of this call's conversations, and the payload was the other's."""
+
+    class Killed(Exception):
+        pass
+
+    class Gate:
+        name = "gate"
+
+        def __init__(self, *, killed):
+            self.killed = killed
+
+        def __call__(self, items, around):
+            if self.killed:
+                raise Killed
+            return Passed(items=tuple(one for one in items if "[email]" not in one.text))
+
+    texts = {"1": "ana@example.com is how I am reached.", "2": "I live in Oslo."}
+    said = [
+        Conversation(messages=(Message(content=text),), scope=Scope(**ANA, session=session))
+        for session, text in texts.items()
+    ]
+    dropping = Redact(RedactionPolicy(default="drop_message"))
+    first = replace(WritePath(), redact=dropping, gate=Gate(killed=True))
+    with pytest.raises(Killed):
+        store.ingest(said, path=first, idempotency_key="k")
+    second = replace(WritePath(), gate=Gate(killed=False))
+    assert store.ingest(said, path=second, idempotency_key="k").status == "done"
+    assert contents(store) == ["I live in Oslo."]
+
+
+@pytest.mark.parametrize("given", [ZeroDivisionError("I live in Paris"), None])
+def test_where_a_classifier_fails_the_standard_rules_judge_and_the_answer_says_so(store, given):
+    """It ended `ingest` with its own error."""
+
+    def failing(earlier, later, *, cosine):
+        if given is not None:
+            raise given
+
+    path, ana = replace(OPEN, resolve=Resolve(classifier=failing)), store.scoped(**ANA)
+    ana.ingest(["I live in Paris."], path=path)
+    told = ana.ingest(["I moved to Berlin last week."], path=path)
+    kind = "gave NoneType" if given is None else "ZeroDivisionError"
+    degraded = f"resolve: the classifier failed ({kind}); the standard rules judged instead"
+    assert told.degraded == (degraded,)
+    assert told.counts["resolve"] == {"update": 1}
+    assert contents(ana) == ["I moved to Berlin last week."]
+    check(store)
+
+
+def test_an_error_of_ours_that_a_classifier_raises_ends_the_job_with_nothing_written(store):
+    def away(earlier, later, *, cosine):
+        raise ExtractionError("the model is away", reason="away", passing=True)
+
+    path, ana = replace(OPEN, resolve=Resolve(classifier=away)), store.scoped(**ANA)
+    ana.ingest(["I live in Paris."], path=path)
+    before = store.version
+    with pytest.raises(ExtractionError):
+        ana.ingest(["I moved to Berlin last week."], path=path)
+    assert store.version == before
+    assert ana.ingest(["I moved to Berlin."], path=path, idempotency_key="k").status == "failed"
+
+
+@pytest.mark.parametrize("level", [*SCOPE_LEVELS, "domain"])
+def test_half_a_character_in_a_name_is_refused_as_everywhere(store, level):
+    """It was "redaction_failed", or ended the job."""
+    with pytest.raises(InvalidInputError, match=f"{level} holds a lone surrogate at position 1"):
+        store.ingest(["I live in Paris."], **{level: "a\ud800"})
+
+
+@pytest.mark.parametrize("how", [{}, {"idempotency_key": "k"}])
+def test_a_message_of_a_time_that_cannot_be_stored_is_refused_alone(store, how):
+    """It ended the whole job."""
+    times = {
+        "I live in Paris.": datetime.min.replace(tzinfo=UTC),
+        "I love hiking in the Alps.": datetime(1, 1, 2, tzinfo=UTC),
+        "I play the violin until January.": datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC),
+        "I work as a nurse.": datetime(9999, 1, 1, tzinfo=UTC),
+    }
+    said = [Message(content=text, at=at) for text, at in times.items()]
+    ana = store.scoped(**ANA)
+    result = ana.ingest(said, path=OPEN, **how)
+    assert contents(ana) == ["I love hiking in the Alps.", "I play the violin until January."]
+    assert result.counts["normalise"] == {"time_out_of_range": 2}
+    gone = ana.ingest([said[0]], path=OPEN)
+    assert (gone.status, gone.reason) == ("refused", "time_out_of_range")
+    check(store)
+
+
+def numbered(seq, text):
+    return [{"role": "user", "content": text, "seq": seq}]
+
+
+@pytest.mark.disk
+def test_a_store_is_opened_with_how_long_and_for_how_many_events_are_waited_for(
+    reopen, tmp_path, clock
+):
+    """`OrderOptions` could not be given."""
+    options = OrderOptions(bound=1, start=1, timeout=timedelta(hours=1))
+    path = replace(OPEN, order=options)
+    store = reopen(tmp_path / "store", write_path=path, clock=clock)
+    ana = store.scoped(**ANA)
+    assert ana.ingest(numbered(1, "I live in Paris."), ordered=True).status == "done"
+    early = ana.ingest(numbered(3, "I love hiking in the Alps."), ordered=True)
+    assert early.status == "buffered"
+    with pytest.raises(RejectedError, match="the bound is 1"):
+        ana.ingest(numbered(4, "I work as a nurse."), ordered=True)
+    clock.forward(minutes=50)
+    store.worker().drain()
+    assert store.jobs.get(early.job).state == "waiting"
+    clock.forward(minutes=20)
+    store.worker().drain()
+    assert store.jobs.get(early.job).state == "done"
+
+
+@pytest.mark.disk
+def test_a_handle_kept_to_a_scope_sees_and_awaits_its_own_jobs_and_no_others(store):
+    """`jobs` refused it, also for the job that it had handed in."""
+    ana, eva = store.scoped(**ANA), store.scoped(**{**ANA, "user": "eva"})
+    mine = ana.ingest(["I live in Paris."], wait=False).job
+    other = eva.ingest(["I live in Rome."], wait=False).job
+    both = store.ingest(
+        [
+            Conversation(messages=(Message(content="I ride."),), scope=Scope(**{**ANA, "user": u}))
+            for u in ("ana", "eva")
+        ],
+        wait=False,
+    ).job
+    assert [job.id for job in ana.jobs.list()] == [mine]
+    assert (ana.jobs.get(mine).id, ana.jobs.find(mine).id) == (mine, mine)
+    for id in (other, both, other[:-1], ""):
+        with pytest.raises(NotFoundError):
+            ana.jobs.get(id)
+        assert ana.jobs.find(id) is None
+    assert {job.id for job in store.scoped(tenant="acme").jobs.list()} == {mine, other, both}
+    store.worker().drain()
+    assert ana.jobs.wait(mine, timeout=1).state == "done"
+    for verb in ("retry", "purge"):
+        with pytest.raises(ScopeError, match=verb):
+            getattr(ana.jobs, verb)([mine])
+    assert store.jobs.get(mine).state == "done"
+
+
+@pytest.mark.disk
+def test_a_dead_job_whose_memories_are_stored_gives_their_ids_when_it_is_tried_again(
+    store, monkeypatch
+):
+    """A job dies after its commit where its worker is killed again and again."""
+    ana = store.scoped(**ANA)
+    job = ana.ingest(["I live in Paris."], wait=False).job
+
+    def killed(*_, **__):
+        raise StorageError("the ledger is away")
+
+    worker = store.worker(path=OPEN, retry=Retry(attempts=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "_answer", killed)
+        assert worker.work(job).state == "dead"
+    (memory,) = ana.list()
+    store.jobs.retry([job])
+    assert worker.work(job).answer["ids"] == [memory.id]
+
+
+@pytest.mark.parametrize("how", [{}, {"idempotency_key": "k"}])
+def test_whoever_asks_is_told_how_far_each_step_is(store, how):
+    said = [
+        Conversation(
+            messages=(Message(content=f"I live in {city}."),), scope=Scope(**ANA, session=c)
+        )
+        for c, city in (("1", "Paris"), ("2", "Rome"))
+    ]
+    told = []
+    store.ingest(said, path=OPEN, progress=lambda *one: told.append(one), **how)
+    steps = [("redact", 1, 2), ("redact", 2, 2), ("extract", 1, 2), ("extract", 2, 2)]
+    assert told == [*steps, ("embed", 2, 2)]
+
+
+def test_a_dry_run_where_nothing_is_remembered_yet_asks_the_layers_that_remember(store):
+    """It noted that there is no ledger to ask, and let a repeated question through."""
+    asked = "Which of the museums in Paris are open on Mondays in August?"
+    said = [
+        Conversation(messages=(Message(content=asked),), scope=Scope(**ANA, session=session))
+        for session in "ab"
+    ]
+    would = store.ingest(said, dry_run=True)
+    assert would.degraded == ()
+    assert would.counts["gate"] == {"duplicate_query": 1}
+    assert not ledger_of(store).exists()
+    assert store.ingest(said).counts == would.counts
+
+
+def ledger_of(store):
+    return store._table.place.local / "ingest" / "ledger.sqlite"

@@ -16,7 +16,7 @@ from lance_memory.curate.export.draft import Draft, chats, pairs, plain
 from lance_memory.curate.export.frame import Frame, read
 from lance_memory.curate.export.options import ExportFormat, ExportOptions
 from lance_memory.curate.export.split import is_validation
-from lance_memory.record.filters import Filter, any_of
+from lance_memory.record.filters import FIRST_HAND, Filter, all_of, any_of
 from lance_memory.record.memory import State
 from lance_memory.storage import Snapshot
 
@@ -122,8 +122,9 @@ def _sides(frame: Frame, options: ExportOptions) -> list[bool]:
 
 
 def _predicate(source: Source, *, also_hidden: bool) -> str | None:
+    """Which rows are read: never what the agent is told, nor a snapshot of what is there too."""
     shown = replace(source.filter, min_quality=None).predicate(source.moment)
     if not also_hidden or shown is None:
-        return shown
+        return all_of(shown, FIRST_HAND)
     hidden = Filter(scope=source.filter.scope, states=_CORRECTED).predicate(source.moment)
-    return any_of(shown, *([hidden] if hidden else []))
+    return all_of(any_of(shown, *([hidden] if hidden else [])), FIRST_HAND)

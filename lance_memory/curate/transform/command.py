@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lance_memory.curate.transform.program import Program
-from lance_memory.curate.transform.protocol import Answer, Derived
+from lance_memory.curate.transform.protocol import Derived, Transformed
 from lance_memory.errors import InvalidInputError, TransformError
 from lance_memory.record.arguments import seconds, whole
 from lance_memory.record.memory import SCOPE_LEVELS, Memory
@@ -88,7 +88,7 @@ class CommandTransform:
         self._failures = 0
         self._finalizer = weakref.finalize(self, _end, self._running, grace=0.0)
 
-    def __call__(self, cluster: Sequence[Memory], /) -> Answer:
+    def __call__(self, cluster: Sequence[Memory], /) -> Transformed:
         """The answer to one cluster.
 
         Raises:
@@ -100,11 +100,11 @@ class CommandTransform:
             raise answer
         return answer
 
-    def many(self, clusters: Sequence[Sequence[Memory]], /) -> Sequence[Answer | Exception]:
+    def many(self, clusters: Sequence[Sequence[Memory]], /) -> Sequence[Transformed | Exception]:
         """One answer for each cluster, in order; a TransformError where the program failed."""
         asked = dict(zip(self._numbers, clusters, strict=False))
         lines = b"".join(_request(number, cluster) for number, cluster in asked.items())
-        answers: dict[int, Answer | Exception] = {}
+        answers: dict[int, Transformed | Exception] = {}
         fault: TransformError | None = None
         program = self._taken()
         try:
@@ -200,7 +200,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else dict(value)
 
 
-def _answer(line: bytes, open_ones: Collection[int]) -> tuple[int, Answer | Exception]:
+def _answer(line: bytes, open_ones: Collection[int]) -> tuple[int, Transformed | Exception]:
     """Which cluster a line answers, and how.
 
     Raises:
@@ -221,7 +221,7 @@ def _answer(line: bytes, open_ones: Collection[int]) -> tuple[int, Answer | Exce
     return number, _derived(found)
 
 
-def _derived(found: Mapping[str, Any]) -> Answer | Exception:
+def _derived(found: Mapping[str, Any]) -> Transformed | Exception:
     if found.get("error") is not None:
         return TransformError(f"the program says: {found['error']}")
     if "content" not in found:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.memory import Kind, Memory
 
-__all__ = ["Answer", "BatchTransform", "Derived", "Transform"]
+__all__ = ["BatchTransform", "Derived", "Transform", "Transformed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Derived:
             raise InvalidInputError(f"metadata is {self.metadata!r}; it takes a mapping")
 
 
-Answer: TypeAlias = Derived | str | None
+Transformed: TypeAlias = Derived | str | None
 """A text stands for a `Derived` with nothing else; None leaves the cluster alone."""
 
 
@@ -44,7 +44,7 @@ class Transform(Protocol):
     The members are copies: what is done to them changes nothing in the store.
     """
 
-    def __call__(self, cluster: Sequence[Memory], /) -> Answer: ...
+    def __call__(self, cluster: Sequence[Memory], /) -> Transformed: ...
 
 
 @runtime_checkable
@@ -56,6 +56,6 @@ class BatchTransform(Transform, Protocol):
         """Clusters in one call of `many`, at most."""
         ...
 
-    def many(self, clusters: Sequence[Sequence[Memory]], /) -> Sequence[Answer | Exception]:
+    def many(self, clusters: Sequence[Sequence[Memory]], /) -> Sequence[Transformed | Exception]:
         """One answer for each cluster, in order; an exception is the failure of that cluster."""
         ...

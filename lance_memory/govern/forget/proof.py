@@ -24,8 +24,10 @@ from lance_memory.wording import some, worded
 
 __all__ = ["Evidence", "HeldBesideError", "prove"]
 
-JOBS = "ingest/"
-"""Where jobs and counters are."""
+LEDGERS = "ingest/"
+"""Where jobs and counters are; other people may say the same there."""
+
+_LEDGER = "/ledger.sqlite"
 
 _RAW_NEEDLES = 16
 """So many ids and as many texts are looked for in bytes; ids that are UUIDs are all found."""
@@ -49,11 +51,13 @@ class Evidence:
         texts: the beginnings of what they say, see `Needles`.
         short: how many texts are too short to be looked for.
         vectors: a few of theirs, none where a run after a kill finds none any more.
+        beside: how many files of ledgers were searched already, and where something was found.
     """
 
     texts: Sequence[str] = ()
     short: int = 0
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    beside: tuple[int, Sequence[str]] = (0, ())
 
 
 def prove(work: Round, evidence: Evidence) -> ForgetProof:
@@ -97,7 +101,8 @@ class _Search:
         self.beside: list[str] = []
         self._counts = dict.fromkeys(("data", "index", "raw", "versions", "searches"), 0)
         self._mentioned: set[str] = set()
-        self._found: list[str] = []
+        self._counts["raw"], found = evidence.beside
+        self._found: list[str] = [*found]
 
     def proof(self) -> ForgetProof:
         return ForgetProof(
@@ -125,9 +130,7 @@ class _Search:
         if self._work.place.local is None:
             return
         for name in self._work.place.names():
-            if name.startswith(JOBS):  # cleared by id and scope; others may say the same
-                continue
-            if not is_mark(name):
+            if not (is_mark(name) or _of_ledger(name)):
                 self._scan(name)
 
     def versions(self) -> None:
@@ -227,6 +230,11 @@ class _Search:
         found.append(snapshot.by_ids(self._work.marker.ids, columns=["id"]))
         if any(gone.intersection(rows["id"].to_pylist()) for rows in found):
             self._found.append(f"version {snapshot.version} of {line.name}, when it is asked")
+
+
+def _of_ledger(name: str) -> bool:
+    """Whether it is a ledger's, which `beside` is of."""
+    return name.startswith(LEDGERS) and _LEDGER in name
 
 
 def _sample(values: Sequence[str]) -> list[str]:

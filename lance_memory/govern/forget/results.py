@@ -36,7 +36,8 @@ class ForgetPlan:
             they cannot be applied any more.
         beside: what goes beside the table, where there is any: "jobs" that had something of the
             scope, "conversations" of theirs not worked off yet, "inputs" for users whose inputs
-            the gate remembers, "users" that were seen → how many. Of names it is not known.
+            the gate remembers, "users" that were seen, "sessions" and "messages" of theirs in
+            working memory → how many. Of names it is not known.
     """
 
     version: int

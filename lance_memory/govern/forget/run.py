@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from lance_memory.govern.forget.proof import Evidence, HeldBesideError, prove
 from lance_memory.govern.forget.results import ForgetPlan, ForgetResult
 from lance_memory.govern.forget.round import FORGOTTEN, Round, scope_digest
 from lance_memory.govern.forget.survey import Census, survey
-from lance_memory.record.filters import Filter
+from lance_memory.record.filters import Filter, any_of
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING
@@ -46,7 +47,8 @@ _VECTORS = 8
 class Asked:
     """What is to be forgotten: names within a scope, or all that ever passed a filter.
 
-    `beside` is what of the scope goes beside the table. Where there is any, no memory is no error.
+    `beside` is what of the scope is beside the table. Where there is any, no memory is no error.
+    `also` is a predicate of rows that name the scope, in whatever scope they are; None: of none.
     """
 
     refs: Sequence[str] | None
@@ -54,6 +56,7 @@ class Asked:
     successors: bool
     moment: datetime
     beside: Mapping[str, int] = field(default_factory=dict)
+    also: str | None = None
 
     @property
     def digest(self) -> str:
@@ -62,16 +65,32 @@ class Asked:
         return hashlib.sha256(told.encode()).hexdigest()
 
 
+_Words = tuple[Sequence[str], Sequence[str], Sequence[Scope]]
+"""Ids, texts, and the scopes that the memories are of."""
+
+
+def _none_go(chosen: Filter | None, words: _Words) -> Mapping[str, int]:  # noqa: ARG001
+    return {}
+
+
+def _none_left(words: _Words) -> tuple[int, Sequence[str]]:  # noqa: ARG001
+    return 0, ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
-    """The query log, whose room this one does not know.
+    """The query log, and what else is beside the table: rooms that this one does not know.
 
     `count` and `remove` take the ids, the texts, and the scopes that no memory is left in; `remove`
-    also the scopes that the memories are of.
+    also the scopes that the memories are of. `beside` counts what goes beside the table, with a
+    filter where not names were given; `left` gives how many files of it were read for the proof,
+    and the places that still have something.
     """
 
     count: Callable[[Sequence[str], Sequence[str], Sequence[Scope]], int]
     remove: Callable[[Sequence[str], Sequence[str], Sequence[Scope], Sequence[Scope]], int]
+    beside: Callable[[Filter | None, _Words], Mapping[str, int]] = _none_go
+    left: Callable[[_Words], tuple[int, Sequence[str]]] = _none_left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +142,8 @@ def forget(
             return done
         _refuse_clones(found.plan)
         _refuse_quotes(found.needles, reason)
+        beside = Counter(asked.beside) + Counter(found.plan.beside)  # the first is gone by now
+        found = replace(found, plan=replace(found.plan, beside=dict(sorted(beside.items()))))
         marker = Marker(
             op_id=new_id(asked.moment),
             at=asked.moment,
@@ -203,7 +224,8 @@ def _chosen(table: Table, asked: Asked, queries: Queries) -> _Found:
     census = Census(table)
     scope = asked.chosen.scope
     if asked.refs is None:
-        ids = census.passing(asked.chosen.predicate(asked.moment))
+        passing = asked.chosen.predicate(asked.moment)
+        ids = census.passing(any_of(passing, asked.also) if passing and asked.also else passing)
     else:
         ids = set().union(*(census.named(ref, scope) for ref in asked.refs))
     if not ids and not asked.beside:
@@ -214,9 +236,18 @@ def _chosen(table: Table, asked: Asked, queries: Queries) -> _Found:
     if asked.successors:
         ids |= successors
     found = _found(
-        census, table, ids, queries, successors=sorted(successors), taken=asked.successors
+        census,
+        table,
+        ids,
+        queries,
+        successors=sorted(successors),
+        taken=asked.successors,
+        within=scope,
     )
-    return replace(found, plan=replace(found.plan, beside=asked.beside))
+    chosen = asked.chosen if asked.refs is None else None
+    words = found.plan.ids, found.needles.texts, [scope for scope, _ in found.plan.scopes]
+    beside = queries.beside(chosen, words)
+    return replace(found, plan=replace(found.plan, beside=beside))
 
 
 def _found(
@@ -228,8 +259,12 @@ def _found(
     successors: Sequence[str],
     taken: bool = False,
     texts: Collection[str] = (),
+    within: Scope | None = None,
 ) -> _Found:
-    """All about these ids; `texts` are those that are known of them already."""
+    """All about these ids; `texts` are those that are known of them already.
+
+    No scope outside of `within` counts as emptied.
+    """
     place = place_of_store(table)
     stains = Stains(place, ids, options=table.storage_options)
     main = table.on_branch("main")
@@ -238,7 +273,8 @@ def _found(
     stains.also(needles.texts)
     todo = survey(main, stains, {"main": 0})
     scopes = census.scopes(ids)
-    emptied = tuple(s for s in scopes if census.count(s) == scopes[s])
+    inside = [scope for scope in scopes if within is None or within.holds(scope)]
+    emptied = tuple(s for s in inside if census.count(s) == scopes[s])
     named = sorted(ids)
     own = {n: at for n, at in todo.tags.items() if not n.startswith(naming.RESERVED)}
     tagged = {(line, v) for line, v in raw_tags(main).values()}
@@ -304,7 +340,8 @@ def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) 
     remove_orphans(work)
     clear_beside(work)
     try:
-        proof = prove(work, found.evidence)
+        left = queries.left((marker.ids, found.needles.texts, scopes))
+        proof = prove(work, replace(found.evidence, beside=left))
     except HeldBesideError as error:
         work.marker.wait(place, error.files)
         raise

@@ -21,7 +21,7 @@ from lance_memory.ingest.extract.prompt import extraction, hinting, repair
 from lance_memory.ingest.extract.protocol import Reading, speaks
 from lance_memory.ingest.extract.provider import Ask, Chain, Provider
 from lance_memory.ingest.message import Conversation, Message
-from lance_memory.ingest.path import Passed
+from lance_memory.ingest.steps import Passed
 
 __all__ = ["ModelExtractor", "is_rich"]
 

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from lance_memory.record.times import storable
+
 __all__ = ["Span", "validity"]
 
 Span = tuple[datetime | None, datetime | None]
@@ -84,10 +86,7 @@ def _instant(found: re.Match[str], name: str, at: datetime, *, end: bool) -> dat
     year = int(found[f"{name}y"] or 0) or _near(month, at, later=end)
     if not day:
         return _first(year + (month == 12), month % 12 + 1) if end else _first(year, month)
-    try:
-        return datetime(year, month, day, tzinfo=UTC) + timedelta(days=end)
-    except ValueError:
-        return None
+    return _moment(year, month, day, days=end)
 
 
 def _near(month: int, at: datetime, *, later: bool) -> int:
@@ -96,5 +95,14 @@ def _near(month: int, at: datetime, *, later: bool) -> int:
     return at.year if month <= at.month else at.year - 1
 
 
-def _first(year: int, month: int) -> datetime:
-    return datetime(year, month, 1, tzinfo=UTC)
+def _first(year: int, month: int) -> datetime | None:
+    return _moment(year, month, 1)
+
+
+def _moment(year: int, month: int, day: int, *, days: int = 0) -> datetime | None:
+    """The beginning of a day, or of one after it; None: there is none that can be stored."""
+    try:
+        moment = datetime(year, month, day, tzinfo=UTC) + timedelta(days=days)
+    except (ValueError, OverflowError):
+        return None
+    return moment if storable(moment) else None

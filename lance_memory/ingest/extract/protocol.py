@@ -9,7 +9,7 @@ from typing import Protocol
 
 from lance_memory.ingest.candidate import Candidate
 from lance_memory.ingest.message import Conversation, Message
-from lance_memory.ingest.path import Passed
+from lance_memory.ingest.steps import Passed
 from lance_memory.record.memory import Memory
 
 __all__ = ["Extractor", "Reading", "speaks"]

@@ -15,7 +15,7 @@ from lance_memory.ingest.extract.patterns import Book, Rule, book_of
 from lance_memory.ingest.extract.periods import validity
 from lance_memory.ingest.extract.protocol import Reading, speaks
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Passed
+from lance_memory.ingest.steps import Passed
 
 __all__ = ["Rules"]
 

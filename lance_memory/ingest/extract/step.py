@@ -13,7 +13,7 @@ from lance_memory.ingest.extract.protocol import Extractor, Reading
 from lance_memory.ingest.extract.reading import readable
 from lance_memory.ingest.extract.rules import Rules
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 
 __all__ = ["Extract"]
 
@@ -51,13 +51,14 @@ class Extract:
         found: list[Candidate] = []
         decisions: list[Decision] = []
         degraded: dict[str, None] = {}
-        for conversation in items:
+        for number, conversation in enumerate(items, start=1):
             own, lost = readable(conversation, book=book_of("en"), job=around.job)
             decisions += lost
             passed = self._extracted(own, around)
             found += passed.items
             decisions += passed.decisions
             degraded.update(dict.fromkeys(passed.degraded))
+            around.progress(self.name, number, len(items))
         return Passed(items=tuple(found), decisions=tuple(decisions), degraded=tuple(degraded))
 
     def _extracted(self, conversation: Conversation, around: Surroundings) -> Passed[Candidate]:

@@ -11,7 +11,8 @@ from typing import Final
 from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.candidate import Decision
 from lance_memory.ingest.message import Conversation, Message, Role
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
+from lance_memory.record.times import storable
 
 __all__ = ["Normalise", "known_role", "role_of", "tidy", "tidy_name"]
 
@@ -75,7 +76,9 @@ class Normalise:
     """The step that gives texts one form, and leaves out messages that say nothing.
 
     What is left out is counted: a decision "discarded" for reason "blank" with the figure
-    "messages", and for reason "empty" where nothing of a conversation is left.
+    "messages", and for reason "empty" where nothing of a conversation is left. A message of a time
+    that no memory can have (before 0001-01-02, or from 9999-01-01 on) has the decision "refused"
+    for reason "time_out_of_range", and the others go on.
     """
 
     name = "normalise"
@@ -83,18 +86,33 @@ class Normalise:
     def __call__(
         self,
         items: Sequence[Conversation],
-        around: Surroundings,  # noqa: ARG002 (of every step)
+        around: Surroundings,
     ) -> Passed[Conversation]:
         """The conversations that say something."""
-        passed = [_normalised(conversation) for conversation in items]
-        decisions = [
-            decision
-            for before, after in zip(items, passed, strict=True)
-            for decision in self._left_out(before, after)
-        ]
+        decisions: list[Decision] = []
+        passed: list[Conversation] = []
+        for conversation in items:
+            timely, refused = self._timely(conversation, around)
+            passed.append(_normalised(timely))
+            decisions += refused
+            if timely.messages or not refused:
+                decisions += self._left_out(timely, passed[-1])
         return Passed(
             items=tuple(one for one in passed if one.messages), decisions=tuple(decisions)
         )
+
+    def _timely(
+        self, conversation: Conversation, around: Surroundings
+    ) -> tuple[Conversation, list[Decision]]:
+        far = [n for n, one in enumerate(conversation.messages) if not storable(one.at)]
+        if not far:
+            return conversation, []
+        kept = tuple(one for n, one in enumerate(conversation.messages) if n not in {*far})
+        events = [conversation.event(place, job=around.job) for place in far]
+        return replace(conversation, messages=kept), [
+            Decision(step=self.name, verdict="refused", reason="time_out_of_range", event=event)
+            for event in events
+        ]
 
     def _left_out(self, before: Conversation, after: Conversation) -> list[Decision]:
         blank = len(before.messages) - len(after.messages)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.ingest.formats.tidy import role_of
-from lance_memory.ingest.message import Conversation, Message, Role
+from lance_memory.ingest.message import Conversation, Message, Role, refuse_half
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.times import utc
 
@@ -51,13 +51,16 @@ def conversation(
         domain: of a conversation without one.
 
     Raises:
-        InvalidInputError: none of these; a role that does not exist; a naive time. No message
-            quotes a content.
+        InvalidInputError: none of these; a role that does not exist; a naive time; a name that is
+            no Unicode text. No message quotes a content.
         ScopeError: the conversation is of another scope.
     """
     made = _conversation(messages)
     within = (scope or Scope()).narrowed(**made.scope.names())
-    return replace(made, scope=within, source=made.source or source, domain=made.domain or domain)
+    whole = replace(made, scope=within, source=made.source or source, domain=made.domain or domain)
+    for name, value in {**within.names(), "domain": whole.domain}.items():
+        refuse_half(name, value)
+    return whole
 
 
 def conversations_of(

@@ -10,7 +10,7 @@ from lance_memory.ingest.gate.days import day_key, outdated
 from lance_memory.ingest.gate.layer import Blocked, Held, Look, NoLedgerError, digest
 from lance_memory.ingest.gate.policy import Budget, GatePolicy
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 from lance_memory.ledger import Ledger
 
 __all__ = ["Budgets", "TokenCount", "estimated_tokens"]

@@ -14,7 +14,7 @@ from lance_memory.ingest.gate.policy import GatePolicy
 from lance_memory.ingest.gate.recent import Input, Recent
 from lance_memory.ingest.gate.salient import salient
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 
 __all__ = ["Duplicates"]
 

@@ -16,7 +16,7 @@ from lance_memory.ingest.gate.policy import GatePolicy
 from lance_memory.ingest.gate.quality import Quality
 from lance_memory.ingest.gate.rate import RateLimit
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 from lance_memory.service.breaker import Breaker, BreakerOpenError
 from lance_memory.wording import counted
 

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lance_memory.errors import StorageError
 from lance_memory.ingest.message import Conversation, Message, Role
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 
 __all__ = ["Blocked", "Held", "Layer", "Look", "NoLedgerError", "digest", "inputs", "owner"]
 

@@ -11,7 +11,7 @@ from lance_memory.facts import CJK, plain, tokens
 from lance_memory.ingest.gate.layer import Blocked, Look, inputs
 from lance_memory.ingest.gate.policy import GatePolicy
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 
 __all__ = ["Quality", "Score", "scored"]
 

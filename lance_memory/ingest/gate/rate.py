@@ -10,7 +10,7 @@ from lance_memory.errors import InvalidInputError, StorageError
 from lance_memory.extras import require
 from lance_memory.ingest.gate.layer import Blocked, Look, owner
 from lance_memory.ingest.message import Conversation
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 from lance_memory.ledger import RedisPlace, is_redis
 
 if TYPE_CHECKING:

@@ -13,10 +13,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_memory.facts import content_words
+from lance_memory.ingest.candidate import Category
 from lance_memory.ingest.resolve.held import Held
 from lance_memory.ingest.resolve.statement import Topic, attributes_about
-from lance_memory.record.filters import Filter, all_of, any_of, equals, is_one_of
-from lance_memory.record.memory import Scope, State
+from lance_memory.ingest.resolve.timeline import Walk
+from lance_memory.record.filters import (
+    FIRST_HAND,
+    REMEMBERED,
+    Filter,
+    all_of,
+    any_of,
+    equals,
+    is_one_of,
+    none_of,
+)
+from lance_memory.record.memory import DISTILLED, SAID, Kind, Scope, State
 from lance_memory.record.rows import EMBEDDING, embeddings, to_memories, valid_vectors
 from lance_memory.record.unit import unit
 from lance_memory.storage import Snapshot
@@ -80,6 +91,7 @@ class Board:
         self._within = within
         self._rows = _read(snapshot, _owned_by(owner, within), wanted)
         self._places = {i: n for n, i in enumerate(self._rows["id"].to_pylist())}
+        self.walks: dict[tuple[Topic, str], Walk] = {}
         self._held: dict[str, Held] = {}
         self._fresh = _Fresh(rows=2 * len(wanted.texts), dimension=snapshot.dimension)
 
@@ -119,13 +131,13 @@ class Board:
         """The memories of a kind with a claim about the topic, in whatever state."""
         names = attributes_about(topic.attribute)
         ids = [i for name in names for i in self._by_attribute.get(name, ())]
-        found = [*map(self.find, dict.fromkeys(ids)), *self._fresh.about(topic)]
-        return [h for h in found if h and h.kind == kind and h.statement.topic == topic]
+        stored = [h for h in map(self.find, dict.fromkeys(ids)) if h and h.statement.topic == topic]
+        return [h for h in (*stored, *self._fresh.about(topic)) if h.kind == kind]
 
     def others(self, topic: Topic, kind: str) -> list[Held]:
         """The standing memories with another value of the same attribute of the same subject."""
         ids = [i for n in attributes_about(topic.attribute) for i in self._by_attribute.get(n, ())]
-        found = [*map(self.find, dict.fromkeys(ids)), *self._fresh.about(topic)]
+        found = [*map(self.find, dict.fromkeys(ids)), *self._fresh.beside(topic)]
         return [
             h
             for h in found
@@ -155,15 +167,15 @@ class Board:
             kind: of memories.
         """
         found: list[tuple[float, Held, float | None]] = []
-        for likeness, identifier in self._stored(place):
+        for likeness, identifier in self._stored(place, kind):
             held = self.find(identifier)
             if held is not None:
                 measured = bool(self._wanted.valid[place]) and self._has_vector(identifier)
                 found.append((likeness, held, likeness if measured else None))
         valid = bool(self._wanted.valid[place])
         vector = self._wanted.vectors[place] if valid else None
-        found += self._fresh.near(vector, self._wanted.texts[place])
-        near = [one for one in found if one[0] >= _FLOOR and one[1].kind == kind]
+        found += self._fresh.near(vector, self._wanted.texts[place], kind=kind)
+        near = [one for one in found if one[0] >= _FLOOR]
         near.sort(key=lambda one: (-one[0], one[1].id))
         return [(held, cosine) for _, held, cosine in near[:_NEAREST]]
 
@@ -222,8 +234,17 @@ class Board:
 
     @cached_property
     def _compared(self) -> NDArray[np.bool_]:
+        """Which rows may be neighbours; a snapshot says what others say, and none of its own."""
         states = pa.array([str(state) for state in _COMPARED])
-        return np.asarray(pc.is_in(self._rows["state"], states).to_numpy(), dtype=np.bool_)
+        standing = pc.is_in(self._rows["state"], states)
+        own = pc.not_equal(self._rows["source"], DISTILLED)
+        return np.asarray(pc.and_(standing, own).to_numpy(), dtype=np.bool_)
+
+    @cached_property
+    def _of_kind(self) -> dict[str, NDArray[np.bool_]]:
+        """Kind → which rows are of it."""
+        kinds = self._rows["kind"]
+        return {kind: pc.equal(kinds, kind).to_numpy() for kind in kinds.unique().to_pylist()}
 
     @cached_property
     def _cosines(self) -> NDArray[np.float32]:
@@ -232,17 +253,18 @@ class Board:
         cosines[:, ~(self._valid & self._compared)] = -1.0
         return cosines
 
-    def _stored(self, place: int) -> list[tuple[float, str]]:
-        """The rows nearest to a candidate: likeness and id, nearest first."""
-        if not len(self._rows):
+    def _stored(self, place: int, kind: str) -> list[tuple[float, str]]:
+        """The rows of a kind nearest to a candidate: likeness and id, nearest first."""
+        if kind not in self._of_kind:
             return []
+        compared = self._compared & self._of_kind[kind]
         if not self._wanted.valid[place]:
-            return self._by_words(place, among=self._compared)
-        cosines = self._cosines[place]
+            return self._by_words(place, among=compared)
+        cosines = np.where(compared, self._cosines[place], np.float32(-1.0))
         best = _best(cosines)
         ids = self._rows["id"]
         found = [(float(cosines[i]), ids[i].as_py()) for i in best.tolist()]
-        lacking = self._compared & ~self._valid
+        lacking = compared & ~self._valid
         return found + (self._by_words(place, among=lacking) if lacking.any() else [])
 
     def _by_words(self, place: int, *, among: NDArray[np.bool_]) -> list[tuple[float, str]]:
@@ -281,48 +303,66 @@ def _best(cosines: NDArray[np.float32]) -> NDArray[np.intp]:
     return best
 
 
+_KIND = f"U{max(map(len, Kind))}"
+
+
 class _Fresh:
     """The memories that are about to be stored, by whatever they are asked for."""
 
     def __init__(self, *, rows: int, dimension: int) -> None:
         self.all: list[Held] = []
         self.by_hash: dict[str, list[Held]] = {}
+        self._by_topic: dict[Topic, list[Held]] = {}
         self._by_attribute: dict[tuple[str, str], list[Held]] = {}
         self._vectors = np.zeros((rows, dimension), np.float32)
+        self._kinds = np.full(rows, "", dtype=_KIND)
         self._words: dict[str, list[int]] = {}
         self._sizes: list[int] = []
+        self._lacking: set[int] = set()
 
     def add(self, held: Held) -> None:
         place, topic = len(self.all), held.statement.topic
         self.all.append(held)
+        self._kinds[place] = held.kind
         self.by_hash.setdefault(held.content_hash, []).append(held)
         if topic is not None:
+            self._by_topic.setdefault(topic, []).append(held)
             self._by_attribute.setdefault((topic.subject, topic.attribute), []).append(held)
         if held.vector is not None:
             self._vectors[place] = held.vector
+        else:
+            self._lacking.add(place)
         words = content_words(held.statement.content)
         self._sizes.append(len(words))
         for word in words:
             self._words.setdefault(word, []).append(place)
 
     def about(self, topic: Topic) -> list[Held]:
+        """Those with a claim about this topic."""
+        return self._by_topic.get(topic, [])
+
+    def beside(self, topic: Topic) -> list[Held]:
         """Those with a claim about this attribute of this subject."""
         return self._by_attribute.get((topic.subject, topic.attribute), [])
 
     def near(
-        self, vector: NDArray[np.float32] | None, text: str
+        self, vector: NDArray[np.float32] | None, text: str, *, kind: str
     ) -> list[tuple[float, Held, float | None]]:
-        """Those near to a vector, and, where one of the two is missing, to a text."""
+        """Those of a kind near to a vector, and, where one of the two is missing, to a text."""
         found: list[tuple[float, Held, float | None]] = []
         if vector is not None:
             cosines = self._vectors[: len(self.all)] @ vector
+            cosines[self._kinds[: len(self.all)] != kind] = -1.0
             best = [(float(cosines[i]), self.all[i]) for i in _best(cosines).tolist()]
             found += [(cosine, held, cosine) for cosine, held in best]
+            if not self._lacking:
+                return found
         words = content_words(text)
         shared = Counter(i for word in words for i in self._words.get(word, ()))
         for i, count in shared.items():
             share = count / (len(words) + self._sizes[i] - count)
-            if share >= _FLOOR and (vector is None or self.all[i].vector is None):
+            known = share >= _FLOOR and self.all[i].kind == kind
+            if known and (vector is None or i in self._lacking):
                 found.append((share, self.all[i], None))
         return found
 
@@ -333,15 +373,21 @@ def _owned_by(owner: Sequence[str], within: Scope) -> dict[str, str]:
 
 
 def _read(snapshot: Snapshot, owner: dict[str, str], wanted: Wanted) -> pa.Table:
-    """All rows of the owner; of many, those that the candidates may have to do with."""
-    within = all_of(*(equals(level, name) for level, name in owner.items()))
+    """All rows of the owner; of many, those that the candidates may have to do with.
+
+    Messages of working memory are none of them: what was said word for word states nothing yet.
+    """
+    mine = (equals(level, name) for level, name in owner.items())
+    within = all_of(*mine, REMEMBERED, none_of(equals("source", SAID)))
     columns = [*snapshot.columns, EMBEDDING]
     if snapshot.count(within) <= _READ_ALL:
         return snapshot.scan(within, columns=columns)
     parts = [is_one_of("id", wanted.ids), is_one_of("content_hash", wanted.hashes)]
     parts += [str(Filter(states="any", tags=(a,)).predicate(None)) for a in wanted.attributes]
     rows = snapshot.scan(all_of(within, any_of(*parts)), columns=columns)
-    compared = all_of(within, is_one_of("state", _COMPARED))
+    kinds = sorted({category.kind for category in Category})
+    states = is_one_of("state", _COMPARED)
+    compared = all_of(within, states, is_one_of("kind", kinds), FIRST_HAND)
     near = [snapshot.scan(None, columns=columns, limit=0), rows]
     for text, vector, valid in zip(wanted.texts, wanted.vectors, wanted.valid, strict=True):
         found = (

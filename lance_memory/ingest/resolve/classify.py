@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
-from lance_memory.errors import InvalidInputError
-from lance_memory.facts import content_words, dropped, plain
+from lance_memory.errors import InvalidInputError, LanceMemoryError
+from lance_memory.facts import content_words, dropped
 from lance_memory.facts.distinct import conflict, facts
 from lance_memory.ingest.candidate import Resolution
 from lance_memory.ingest.resolve.statement import Statement
 
-__all__ = ["STANDARD", "Classifier", "Judgement", "Standard"]
+__all__ = ["STANDARD", "Careful", "Classifier", "Judgement", "Standard"]
+
+_LOG: Final = logging.getLogger(__name__)
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -41,6 +46,13 @@ class Classifier(Protocol):
 
     It is asked about statements with claims about one topic, with the same content (of whatever
     kinds), or that are near: by cosine, or by their words where one has no vector.
+
+    One that has a method `may_repeat(earlier, later)` spares itself the pairs for which that is
+    False: it would not give them REJECT with `timeless`. One that inherits it, and is called in its
+    own way, is asked about all pairs.
+
+    Where it fails, `STANDARD` is asked instead, and `degraded` says so. It may raise our own errors
+    on purpose, such as an ExtractionError that passes: nothing is written then.
     """
 
     def __call__(self, earlier: Statement, later: Statement, *, cosine: float | None) -> Judgement:
@@ -97,6 +109,11 @@ class Standard:
             return _of_claims(earlier, later)
         return self._of_texts(earlier, later, cosine)
 
+    def may_repeat(self, earlier: Statement, later: Statement) -> bool:
+        """Whether `later` may say nothing new at all; asked before the two are compared."""
+        same_topic = earlier.topic is not None and earlier.topic == later.topic
+        return not same_topic or earlier.folded == later.folded
+
     def _of_texts(self, earlier: Statement, later: Statement, cosine: float | None) -> Judgement:
         if earlier.content == later.content:
             return _SAID
@@ -118,18 +135,82 @@ class Standard:
 
 STANDARD = Standard()
 
+
+class Careful:
+    """A classifier, and the standard one where that fails: it is anybody's code."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._classifier = classifier
+        self._may_repeat = _quick_no(classifier)
+        self.failed: Counter[str] = Counter()
+
+    def __call__(self, earlier: Statement, later: Statement, *, cosine: float | None) -> Judgement:
+        """See `Classifier`.
+
+        Raises:
+            LanceMemoryError: the classifier raises one.
+        """
+        try:
+            judged: object = self._classifier(earlier, later, cosine=cosine)
+        except LanceMemoryError:  # raised on purpose
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is; its words may quote
+            return self._instead(type(error).__name__, earlier, later, cosine)
+        if isinstance(judged, Judgement):
+            return judged
+        return self._instead(f"gave {type(judged).__name__}", earlier, later, cosine)
+
+    def may_repeat(self, earlier: Statement, later: Statement) -> bool:
+        """Whether `later` may say nothing new; True, where the classifier cannot tell."""
+        if self._may_repeat is None:
+            return True
+        try:
+            return bool(self._may_repeat(earlier, later))
+        except Exception:  # noqa: BLE001 - it is asked in full, and fails there
+            return True
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """What was done without, for `degraded`."""
+        if not self.failed:
+            return ()
+        kinds = ", ".join(sorted(self.failed))
+        return (f"resolve: the classifier failed ({kinds}); the standard rules judged instead",)
+
+    def _instead(
+        self, kind: str, earlier: Statement, later: Statement, cosine: float | None
+    ) -> Judgement:
+        if not self.failed[kind]:
+            _LOG.warning("the classifier failed (%s); the standard rules judge instead", kind)
+        self.failed[kind] += 1
+        return STANDARD(earlier, later, cosine=cosine)
+
+
+def _quick_no(classifier: Classifier) -> Callable[[Statement, Statement], bool] | None:
+    """Its `may_repeat`, where it is of the class that also says how it is called, or of a later."""
+    kinds = [vars(kind) for kind in type(classifier).__mro__]
+    asked, called = (
+        next((place for place, own in enumerate(kinds) if name in own), len(kinds))
+        for name in ("may_repeat", "__call__")
+    )
+    found: Callable[[Statement, Statement], bool] | None
+    found = getattr(classifier, "may_repeat", None) if asked <= called else None
+    return found
+
+
 _SAID = Judgement(resolution=Resolution.REJECT, reason="duplicate", timeless=True)
 
 
 def _of_claims(earlier: Statement, later: Statement) -> Judgement:
     """Two claims about one topic: the first of these that holds."""
-    same = plain(later.value) == plain(earlier.value)
+    same = later.folded == earlier.folded
     if same and earlier.denies == later.denies:
         return _of_details(earlier.content, later.content)
-    mine, theirs = later.words, earlier.words
     update, reject = Resolution.UPDATE, Resolution.REJECT
+    if same:
+        return Judgement(resolution=update, reason="denied" if later.denies else "affirmed")
+    mine, theirs = later.words, earlier.words
     rules = (
-        (same, update, "denied" if later.denies else "affirmed"),
         (earlier.denies, update, "affirmed"),
         (later.denies, reject, "implied"),
         (bool(mine) and mine < theirs, reject, "less_detail"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -195,11 +195,6 @@ class Held:
         edge = Relationship(relation=relation, target=target, note=note)
         if edge not in self.edges:
             self.edges = (*self.edges, edge)
-
-    def unlink(self, relations: Iterable[str], targets: Iterable[str]) -> None:
-        """Without these relationships."""
-        names, ids = set(relations), set(targets)
-        self.edges = tuple(e for e in self.edges if e.relation not in names or e.target not in ids)
 
     def replaced(self, by: Held, reason: str) -> None:
         """Superseded by another one."""

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.ingest.candidate import Candidate, Decision, Resolution
 from lance_memory.ingest.embedding import Vectors
-from lance_memory.ingest.path import Embed
 from lance_memory.ingest.resolve.board import OWNER, Board, Wanted
-from lance_memory.ingest.resolve.classify import STANDARD, Classifier, Judgement
+from lance_memory.ingest.resolve.classify import STANDARD, Careful, Classifier, Judgement
 from lance_memory.ingest.resolve.held import RESOLVED, Held, Saying
 from lance_memory.ingest.resolve.merge import merged, merged_text
 from lance_memory.ingest.resolve.routing import Routing
 from lance_memory.ingest.resolve.rows import change_of, fresh_row
 from lance_memory.ingest.resolve.statement import Statement
-from lance_memory.ingest.resolve.timeline import settle
+from lance_memory.ingest.resolve.timeline import Walk, settle
+from lance_memory.ingest.steps import Embed
 from lance_memory.record.evidence import agreeing
 from lance_memory.record.identity import content_hash
 from lance_memory.record.memory import Scope, State
@@ -39,17 +39,20 @@ class Resolved:
     Attributes:
         change: one version, or nothing.
         decisions: one for each candidate, in the order of the candidates.
+        degraded: what was done without, such as a classifier that failed.
     """
 
     change: ChangeSet
     decisions: tuple[Decision, ...]
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolve:
     """Resolves candidates against the memories of their tenant, user and agent, of the same kind.
 
-    A text that is there to the letter is known, whatever its kind and whoever stored it.
+    A text that is there to the letter is known, whatever its kind and whoever stored it. Messages
+    of working memory, and the episodes that they became, are no statements and do not count.
 
     What was said decides, and when; never the order in which it comes in. What is said earlier than
     what stands is put in its place in the past; what was resolved before is not resolved again.
@@ -76,15 +79,22 @@ class Resolve:
         """What decisions call this step."""
         return STEP
 
-    def settle(self, board: Board, held: Held) -> None:
-        """Put everything that was said about the topic of a memory in its place."""
+    def settle(self, board: Board, held: Held, *, careful: Careful | None = None) -> None:
+        """Put everything that was said about the topic of a memory in its place.
+
+        Args:
+            board: of the owner.
+            held: one of its memories.
+            careful: the classifier, where what it fails on is told.
+        """
         topic = held.statement.topic
         if topic is not None:
             about = board.about(topic, held.kind)
             open_to = [
                 h for h in about if not (h.gone(board.now) or h.fixed or h.waits or board.hides(h))
             ]
-            settle(open_to, self.classifier, self.routing)
+            walk = board.walks.setdefault((topic, held.kind), Walk())
+            settle(open_to, careful or Careful(self.classifier), self.routing, walk=walk)
 
     def resolved(
         self,
@@ -112,11 +122,13 @@ class Resolve:
         order = sorted(range(len(candidates)), key=lambda i: (_when(candidates[i]), i))
         decided: dict[int, Decision] = {}
         boards: list[Board] = []
+        careful = Careful(self.classifier)
         owners = dict.fromkeys(_owner(candidate) for candidate in candidates)
         for owner in owners:
             mine = [i for i in order if _owner(candidates[i]) == owner]
             work = _Work(
                 resolve=self,
+                careful=careful,
                 snapshot=snapshot,
                 owner=owner,
                 within=within or Scope(),
@@ -129,7 +141,8 @@ class Resolve:
             decided.update(zip(mine, work.done(), strict=True))
             boards.append(work.board)
         change = change_of(snapshot, boards, audit=audit, now=now)
-        return Resolved(change=change, decisions=tuple(decided[i] for i in sorted(decided)))
+        decisions = tuple(decided[i] for i in sorted(decided))
+        return Resolved(change=change, decisions=decisions, degraded=careful.lacking)
 
 
 class _Work:
@@ -139,6 +152,7 @@ class _Work:
         self,
         *,
         resolve: Resolve,
+        careful: Careful,
         snapshot: Snapshot,
         owner: Sequence[str],
         within: Scope,
@@ -149,6 +163,7 @@ class _Work:
         embed: Embed | None,
     ) -> None:
         self._resolve = resolve
+        self._careful = careful
         self._judged: dict[tuple[str, str], Judgement] = {}
         self._candidates = candidates
         self._places = places
@@ -184,6 +199,8 @@ class _Work:
             if held.knows(saying):
                 return self._decision(i, Resolution.REJECT, "replayed", memory=held.id)
         for held, cosine in alike:
+            if self._is_another(held, i):
+                continue
             target = self._stood(held, statement)
             if target is not None and self._says_nothing_new(target, i, cosine):
                 return self._absorbed(i, target, saying)
@@ -217,6 +234,13 @@ class _Work:
         later = successor is not None and successor.own.at > statement.at
         return held if later else None
 
+    def _is_another(self, held: Held, i: int) -> bool:
+        """Whether the candidate cannot repeat a memory, which speaks for itself: the quick no."""
+        if self._careful.may_repeat(held.statement, self._statements[i]):
+            return False
+        same_text = held.content_hash == self._hashes[i]
+        return not (same_text or held.fixed or self.board.hides(held))
+
     def _says_nothing_new(self, held: Held, i: int, cosine: float | None) -> bool:
         same_event = held.event == self._candidates[i].event
         if same_event and held.content_hash == self._hashes[i]:
@@ -235,7 +259,7 @@ class _Work:
             distinct = {one.event: one.confidence for one in held.sayings}
             held.confidence = agreeing(list(distinct.values()))
             held.state, held.reason, held.expires_at = State.ACTIVE, "seen again", None
-        self._resolve.settle(self.board, held)
+        self._settle(held)
         if promoted:
             return self._decision(i, "promoted", "seen_again", memory=held.id)
         if held.asks is not None and asked is None:
@@ -256,7 +280,7 @@ class _Work:
                 judged = self._classify(other.statement, held.statement, cosine=cosine)
                 if judged.resolution is Resolution.MERGE:
                     return self._merged(i, held, other)
-        self._resolve.settle(self.board, held)
+        self._settle(held)
         kept, beside = self._against_texts(held, alike)
         return self._told(i, held, kept, beside)
 
@@ -332,7 +356,7 @@ class _Work:
         self.board.add(made)
         for source in (other, held):
             source.replaced(made, "merged")
-        self._resolve.settle(self.board, made)
+        self._settle(made)
         return self._decision(
             i, Resolution.MERGE, "details_of_both", memory=made.id, others=[other.id, held.id]
         )
@@ -347,11 +371,14 @@ class _Work:
         vector: NDArray[np.float32] = made[0]
         return vector
 
+    def _settle(self, held: Held) -> None:
+        self._resolve.settle(self.board, held, careful=self._careful)
+
     def _classify(self, earlier: Statement, later: Statement, *, cosine: float | None) -> Judgement:
         """What the classifier says of the two; asked once."""
         pair = (earlier.id, later.id)
         if pair not in self._judged:
-            self._judged[pair] = self._resolve.classifier(earlier, later, cosine=cosine)
+            self._judged[pair] = self._careful(earlier, later, cosine=cosine)
         return self._judged[pair]
 
     def _saying(self, i: int) -> Saying:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from lance_memory.facts import content_words, plain
@@ -65,6 +66,9 @@ class Statement:
         announced: it says that something is not any more as it was.
         valid_from: since when it is true, where that was said.
         valid_to: until when.
+        topic: what its claim competes about; None without a claim.
+        value: the value of its claim, without a "not"; empty without a claim.
+        folded: the same as it is compared.
     """
 
     id: str
@@ -79,6 +83,16 @@ class Statement:
     announced: bool = False
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    topic: Topic | None = field(init=False, repr=False, compare=False)
+    value: str = field(init=False, repr=False, compare=False)
+    folded: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        claim = self.claim
+        object.__setattr__(self, "topic", None if claim is None else topic_of(claim))
+        value = "" if claim is None else _NOT.sub("", claim.value, count=1)
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "folded", plain(value))
 
     @classmethod
     def of(cls, candidate: Candidate) -> Statement:
@@ -118,16 +132,6 @@ class Statement:
         )
 
     @property
-    def topic(self) -> Topic | None:
-        """What its claim competes about; None without a claim."""
-        return None if self.claim is None else topic_of(self.claim)
-
-    @property
-    def value(self) -> str:
-        """The value of its claim, without a "not"; empty without a claim."""
-        return "" if self.claim is None else _NOT.sub("", self.claim.value, count=1)
-
-    @property
     def denies(self) -> bool:
         """Whether its claim says that the value is not so."""
         if self.claim is None:
@@ -137,7 +141,11 @@ class Statement:
     @property
     def words(self) -> frozenset[str]:
         """The telling words of the value of its claim, or else of the text."""
-        return content_words(self.value or self.content)
+        return _words_of(self.value or self.content)
+
+
+_words_of = lru_cache(maxsize=4096)(content_words)
+"""Each statement is compared with many others."""
 
 
 def announces_change(text: str) -> bool:

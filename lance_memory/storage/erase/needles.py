@@ -83,6 +83,11 @@ class Needles:
                 return found.decode()
         return next((other.decode() for other in self._others.found_in(raw)), None)
 
+    def every(self, raw: bytes) -> set[bytes]:
+        """All of them that are in `raw`; of the ids, those that cannot be there by chance."""
+        uuids = {found for found in _uuids_in(raw) if found in self._uuids} if self._uuids else ()
+        return {*uuids, *self._others.found_in(raw)}
+
     def quoted(self, prose: str) -> bool:
         """Whether prose names one, as a word of its own, or has the beginning of a text."""
         raw = prose.encode(errors="replace")

@@ -11,7 +11,7 @@ from extract_kit import NOON, SCOPE, talk
 from lance_memory.errors import ExtractionError
 from lance_memory.ingest.candidate import Decision
 from lance_memory.ingest.extract import Extract
-from lance_memory.ingest.path import Passed, Surroundings
+from lance_memory.ingest.steps import Passed, Surroundings
 
 
 @dataclass

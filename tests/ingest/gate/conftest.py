@@ -11,7 +11,7 @@ import pytest
 
 from lance_memory.errors import StorageError
 from lance_memory.ingest.message import Conversation, Message, Role
-from lance_memory.ingest.path import Surroundings
+from lance_memory.ingest.steps import Surroundings
 from lance_memory.ledger import open_ledger
 from lance_memory.record.memory import Scope
 

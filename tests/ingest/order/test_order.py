@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from forked import Forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -295,14 +294,9 @@ def test_two_processes_at_once_share_the_events_out_and_work_off_each_once(tmp_p
     place = str(tmp_path / "ledger.sqlite")
     seqs = random.Random(4).sample(range(60), 60)
     halves = [seqs[:40], seqs[20:]]  # a third of them comes from both
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", ONE, place, ",".join(map(str, half))],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for half in halves
-    ]
+    script = tmp_path / "one.py"
+    script.write_text(ONE)
+    started = [Forked(script, place, ",".join(map(str, half))) for half in halves]
     worked = [process.communicate()[0].strip() for process in started]
     assert [process.returncode for process in started] == [0, 0]
     mine = [int(seq) for part in worked if part for seq in part.split(",")]

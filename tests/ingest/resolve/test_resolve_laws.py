@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from resolve_kit import START, Role, Talk, likes, lives, said
@@ -147,9 +146,9 @@ def test_two_processes_that_resolve_at_once_never_leave_two_of_a_single_attribut
     path = tmp_path / "store"
     reopen(path)
     child = Path(__file__).with_name("resolve_child.py")
-    run = [[sys.executable, str(child), str(path), str(k)] for k in range(2)]
-    children = [subprocess.Popen(command) for command in run]
-    assert [process.wait(timeout=300) for process in children] == [0, 0]
+    children = [Forked(child, path, k) for k in range(2)]
+    assert [process.communicate(timeout=300) for process in children] == [("", "")] * 2
+    assert [process.returncode for process in children] == [0, 0]
     store = reopen(path)
     (visible,) = store.list()
     assert visible.metadata["claim"]["value"] == "town2"
