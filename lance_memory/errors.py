@@ -19,6 +19,7 @@ __all__ = [
     "LanceMemoryError",
     "MissingExtraError",
     "NotFoundError",
+    "QuotaExceededError",
     "RejectedError",
     "ScopeError",
     "StoppedError",
@@ -75,6 +76,24 @@ class ConflictError(LanceMemoryError, RuntimeError):
     def __init__(self, message: str, *, ids: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.ids = tuple(ids)
+
+
+class QuotaExceededError(LanceMemoryError, RuntimeError):
+    """A tenant's hard limit would be passed; nothing was written. Make room, or raise the limit.
+
+    `tenant` has `used` of the `resource` ("rows", "bytes", "vectors", "calls_a_day",
+    "calls_a_month") and `asked` for so many more; its hard limit is `limit`.
+    """
+
+    def __init__(
+        self, message: str, *, tenant: str, resource: str, used: int, asked: int, limit: int
+    ) -> None:
+        super().__init__(message)
+        self.tenant = tenant
+        self.resource = resource
+        self.used = used
+        self.asked = asked
+        self.limit = limit
 
 
 class ScopeError(LanceMemoryError, PermissionError):

@@ -34,6 +34,7 @@ from lance_memory.migrate import (
 from lance_memory.move import BackupResult, back_up
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.values import text_value
+from lance_memory.sharing import grants_to
 from lance_memory.storage import Retain, UpkeepPlan, UpkeepResult, UpkeepStatus
 from lance_memory.storage.upkeep import steps as upkeep
 from lance_memory.storage.vector.facts import has_vector_index
@@ -160,7 +161,8 @@ class Maintenance(Writing):
         meanwhile; what is backed up is the store at one moment. An interrupted backup is none, and
         the next one goes on from what it had copied. `BackupSet` lists, checks and restores.
         What is forgotten stays in earlier backups, until `keep` lets those go. Jobs, the order of
-        events and what the gate remembers are beside the table, and not part of it.
+        events, what the gate remembers and the messages of working memory that are no rows yet are
+        beside the table, and not part of it.
 
         Args:
             target: a directory of a local disk, for this store's backups alone; made for its owner
@@ -308,6 +310,7 @@ class Maintenance(Writing):
         `reembed` has made. What is left is a tombstone in the log: the SHA-256 of each id, when,
         who and why.
 
+        With a whole scope go the grants that others gave to it (see `sharing`); its own are of it.
         What points to them points there no more. What one of them had superseded is retired:
         `unretire` brings it back. Ids and scopes can be used again.
 
@@ -385,6 +388,7 @@ class Maintenance(Writing):
             successors=successors,
             moment=self._moment(),
             beside={} if kept else self._counted_beside(chosen),
+            also=grants_to(chosen.scope) if not kept and _is_scope(chosen) else None,
         )
 
     def _counted_beside(self, chosen: Filter) -> Mapping[str, int]:  # noqa: ARG002 - for others
@@ -494,3 +498,8 @@ class Maintenance(Writing):
         except (StorageError, ConflictError) as error:
             return replace(done, index_refused=str(error))
         return replace(done, indices=tuple(built))
+
+
+def _is_scope(chosen: Filter) -> bool:
+    """Whether all of a scope is meant."""
+    return chosen == Filter(scope=chosen.scope, states="any")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
@@ -17,8 +18,15 @@ import pyarrow as pa
 from lance_memory.admission import Addition, KnownContents, edited
 from lance_memory.beside import Beside
 from lance_memory.embed import Embedder
-from lance_memory.errors import InvalidInputError, ScopeError, StorageError
+from lance_memory.errors import (
+    InvalidInputError,
+    QuotaExceededError,
+    RejectedError,
+    ScopeError,
+    StorageError,
+)
 from lance_memory.govern.forget.run import Queries
+from lance_memory.govern.quota import Meter, Quotas
 from lance_memory.ingest import (
     Additions,
     Conversation,
@@ -35,7 +43,8 @@ from lance_memory.ingest import (
     vectors_of,
 )
 from lance_memory.ingest.resolve import Resolved
-from lance_memory.jobs import JobState
+from lance_memory.jobs import JobState, Words
+from lance_memory.ledger import Ledger
 from lance_memory.maintenance import Maintenance
 from lance_memory.record.filters import Filter, Where, all_of, is_one_of, missing
 from lance_memory.record.memory import Memory, Scope, State
@@ -43,12 +52,14 @@ from lance_memory.record.results import EmbedResult
 from lance_memory.record.rows import EMBEDDING, changed, to_memories, vector_array
 from lance_memory.record.times import Clock
 from lance_memory.storage import ChangeSet, Snapshot, Table, Upkeep
+from lance_memory.storage.erase.needles import Needles
 from lance_memory.usage import QueryLog
 
-__all__ = ["OUTBOX", "Remembering"]
+__all__ = ["NO_ROOM", "OUTBOX", "Remembering"]
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_Words = tuple[Sequence[str], Sequence[str], Sequence[Scope]]
 _OWNER = ("tenant", "user", "agent")
 """The levels within which memories are compared; sessions and runs come and go."""
 
@@ -57,6 +68,9 @@ _CHUNK = 256
 OUTBOX = "outbox"
 """Space of the ledger: the jobs that stored memories without a vector, for a worker to mend."""
 _WAITING = (State.ACTIVE, State.PENDING)
+
+NO_ROOM = "quota_exceeded"
+"""Why a job was refused whose tenant's quota is used up."""
 
 
 class Remembering(Maintenance):
@@ -68,17 +82,26 @@ class Remembering(Maintenance):
         *,
         embedder: Embedder,
         clock: Clock,
-        beside: Beside,
-        path: WritePath,
         author: str = "",
         queries: QueryLog | None = None,
         upkeep: Upkeep | None = None,
+        beside: Beside | None = None,
+        path: WritePath | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
+        beside = beside or Beside.of(table, None, clock=clock)
         super().__init__(
-            table, embedder=embedder, clock=clock, author=author, queries=queries, upkeep=upkeep
+            table,
+            embedder=embedder,
+            clock=clock,
+            author=author,
+            queries=queries,
+            upkeep=upkeep,
+            meter=Meter(quotas or Quotas(), ledger=beside.ledger),
         )
         self._beside = beside
-        self._path = path
+        self._path = path or WritePath()
+        self._known_contents = KnownContents()
 
     def embed_missing(self, *, limit: int | None = None, **where: Unpack[Where]) -> EmbedResult:
         """Embed the memories that have no vector, as after an embedder that failed; in batches.
@@ -124,6 +147,41 @@ class Remembering(Maintenance):
 
         return self._write(plan).updated
 
+    # -- for layers above -----------------------------------------------------------------
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is kept beside the table: of every scope, whatever this handle's is.
+
+        Raises:
+            InvalidInputError: the store was opened with `ledger=` before, and is without it now.
+        """
+        self._beside.refuse_elsewhere(self._table)
+        return self._beside.ledger
+
+    def cleaned(self, conversation: Conversation) -> Conversation:
+        """A conversation as it may be kept: in one form, without secrets and personal data.
+
+        It is what the steps `WritePath.cleaning` leave of it; what they remove is counted. Nothing
+        is stored.
+
+        Raises:
+            RejectedError: nothing of it may be kept, or there is nothing but blanks.
+            ScopeError: it is, or becomes, another scope's than this handle's.
+        """
+        around = self._around([conversation], job="")
+        passed = travelled(Travelled.beginning([conversation]), self._path.cleaning, around)
+        if not passed.items:
+            reason = passed.decisions[-1].reason if passed.decisions else "nothing_left"
+            raise RejectedError(f"nothing of the conversation may be kept: {reason}")
+        made: Conversation = passed.items[0]
+        for scope in (conversation.scope, made.scope):
+            if not self._scope.holds(scope):
+                raise ScopeError(
+                    f"the conversation is of {scope}, outside this handle's {self._scope}"
+                )
+        return made
+
     # -- inside: one job ------------------------------------------------------------------
 
     def _through(
@@ -136,6 +194,7 @@ class Remembering(Maintenance):
     ) -> IngestResult:
         """All steps, in this process."""
         safe = False
+        begun = Travelled.beginning(conversations)
         try:
             begun = travelled(Travelled.beginning(conversations), path.entering, around)
             made = (
@@ -144,9 +203,34 @@ class Remembering(Maintenance):
                 else self._turned_away(begun, around)
             )
             safe = not dry_run
+        except QuotaExceededError as error:
+            return self._without_room(begun, around, error)
         finally:
             path.settled(around.job, safe=safe)
         return made
+
+    def _without_room(
+        self, begun: Travelled, around: Surroundings, error: QuotaExceededError
+    ) -> IngestResult:
+        """The answer where the tenant's quota is used up: the agent's turn goes on."""
+        figures = {"used": error.used, "asked": error.asked, "limit": error.limit}
+        refused = Decision(
+            step="quota",
+            verdict=IngestStatus.REFUSED,
+            reason=NO_ROOM,
+            figures={name: float(number) for name, number in figures.items()},
+        )
+        through = begun.and_then(
+            "quota", Passed(decisions=(refused,)), seconds=0.0, tenant=around.tenant
+        )
+        return self._answer(
+            through,
+            around,
+            version=self.version,
+            status=IngestStatus.REFUSED,
+            reason=NO_ROOM,
+            warnings=(str(error),),
+        )
 
     def _turned_away(self, begun: Travelled, around: Surroundings) -> IngestResult:
         """The answer where no conversation came in: why the last of them did not."""
@@ -173,7 +257,11 @@ class Remembering(Maintenance):
         """
         found = travelled(begun, path.finding, around)
         embedding = partial(
-            vectors_of, found.items, around.embed, dimension=self._table.format.dimension
+            vectors_of,
+            found.items,
+            around.embed,
+            dimension=self._table.format.dimension,
+            progress=partial(around.progress, "embed"),
         )
         vectors, seconds = _timed(embedding)
         lacking = (vectors.missing,) if vectors.missing else ()
@@ -200,16 +288,16 @@ class Remembering(Maintenance):
             before()
             return resolved.change
 
-        def committed() -> tuple[int, str]:
+        def committed() -> tuple[int, str, tuple[str, ...]]:
             if dry_run:
                 snapshot = self._snapshot()
                 plan(snapshot)
-                return snapshot.version, ""
-            _, made, failed = self._commit(plan)
-            return made.version, failed
+                return snapshot.version, "", ()
+            change, made, failed = self._commit(plan)
+            return made.version, failed, change.warnings
 
-        (version, upkeep), seconds = _timed(committed)
-        done = Passed(items=found.items, decisions=resolved.decisions)
+        (version, upkeep, warnings), seconds = _timed(committed)
+        done = Passed(items=found.items, decisions=resolved.decisions, degraded=resolved.degraded)
         found = found.and_then("resolve", done, seconds=seconds, tenant=around.tenant)
         inserts = resolved.change.inserts
         ids = tuple(inserts["id"].to_pylist()) if inserts else ()
@@ -226,7 +314,9 @@ class Remembering(Maintenance):
                 "overlay", Passed(decisions=tuple(laid)), seconds=seconds, tenant=around.tenant
             )
             version = self.version if laid else version
-        return self._answer(found, around, version=version, ids=ids, upkeep=upkeep)
+        return self._answer(
+            found, around, version=version, ids=ids, upkeep=upkeep, warnings=warnings
+        )
 
     def _note_missing(self, around: Surroundings) -> None:
         """For a worker. Words find the memories, and `doctor` lists them, without it too."""
@@ -244,6 +334,7 @@ class Remembering(Maintenance):
         reason: str = "",
         ids: tuple[str, ...] = (),
         upkeep: str = "",
+        warnings: tuple[str, ...] = (),
     ) -> IngestResult:
         made = IngestResult(
             uri=self.uri,
@@ -257,6 +348,7 @@ class Remembering(Maintenance):
             seconds=through.seconds,
             messages=through.messages,
             upkeep=upkeep,
+            warnings=warnings,
         )
         _LOG.info(
             "job %s: %s, %d memories of %d messages",
@@ -351,13 +443,14 @@ class Remembering(Maintenance):
             tenant=tenants[0] if tenants else "",
             embed=self._embed,
             known=self._known,
-            ledger=None if dry_run else self._beside.ledger,
+            ledger=self._beside.unwritten if dry_run else self._beside.ledger,
             lost=self._is_dead,
             secret=store_secret(self._table.format.store_id),
         )
 
     def _is_dead(self, job: str) -> bool:
-        found = self._beside.desk.find(job) if self._beside.desk is not None else None
+        desk = self._beside.desk if self._beside.used else None
+        found = None if desk is None else desk.find(job)
         return found is not None and found.state is JobState.DEAD
 
     def _known(self, scope: Scope, count: int) -> list[Memory]:
@@ -382,20 +475,41 @@ class Remembering(Maintenance):
             emptied: Sequence[Scope],
             scopes: Sequence[Scope],
         ) -> int:
-            people = {Scope(tenant=scope.tenant, user=scope.user) for scope in scopes}
+            words = Words(ids, texts, of=scopes)
             for beside in self._beside.lines(self._table, clock=self._clock):
-                beside.forget_words(ids, texts, people)
+                beside.forget_words(words)
             return logged.remove(ids, texts, emptied, scopes)
 
-        return Queries(count=logged.count, remove=remove)
+        return Queries(
+            count=logged.count, remove=remove, beside=self._going_beside, left=self._left_beside
+        )
 
     def _counted_beside(self, chosen: Filter) -> Mapping[str, int]:
         self._beside.refuse_elsewhere(self._table)
+        return self._going_beside(chosen, ((), (), ()))
+
+    def _going_beside(self, chosen: Filter | None, words: _Words) -> Mapping[str, int]:
+        whole = chosen is not None and chosen == Filter(scope=chosen.scope, states="any")
+        scope = chosen.scope if chosen is not None and whole else None
+        ids, texts, scopes = words
         counted: Counter[str] = Counter()
-        if chosen == Filter(scope=chosen.scope, states="any"):
-            for beside in self._beside.lines(self._table, clock=self._clock):
-                counted.update(beside.counted(chosen.scope))
+        for beside in self._beside.lines(self._table, clock=self._clock):
+            counted.update(beside.counted(scope, Words(ids, texts, of=scopes)))
         return dict(sorted(counted.items()))
+
+    def _left_beside(self, words: _Words) -> tuple[int, list[str]]:
+        """What ledgers still have; what came in meanwhile goes first."""
+        ids, texts, scopes = words
+        meant = Words(ids, texts, of=scopes)
+        needles = Needles(ids, [*texts, *(json.dumps(text)[1:-1] for text in texts)])
+        files, places = 0, list[str]()
+        for beside in self._beside.lines(self._table, clock=self._clock):
+            number, found = beside.holding(meant, needles)
+            if found:
+                beside.forget_words(meant)
+                number, found = beside.holding(meant, needles)
+            files, places = files + number, [*places, *found]
+        return files, places
 
     def _forget_beside(self, chosen: Filter | None) -> None:
         self._beside.refuse_elsewhere(self._table)

@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 import os
-import threading
-import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Self, Unpack
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from lance_memory import curate
 from lance_memory.admission import (
     Addition,
-    KnownContents,
+    Given,
     Progress,
-    Replacement,
+    Replacements,
     check_changes,
     edited,
     embedded,
-    replacement,
+    refuse_changed,
+    refuse_twins,
+    replacements,
 )
 from lance_memory.beside import Beside
 from lance_memory.curate import (
-    Answer,
-    Bounds,
-    ConsolidateOptions,
-    ConsolidationPlan,
-    ConsolidationResult,
     Derived,
-    Execution,
-    Guard,
-    Pass,
-    Search,
-    Surroundings,
-    Transform,
-    extractive,
     retirement,
     reversal,
     supersession,
 )
-from lance_memory.embed import Embedder, as_embedder, fitting, fitting_or_missing, format_for
-from lance_memory.errors import ConflictError, DamagedStoreWarning, RejectedError
+from lance_memory.embed import Embedder, as_embedder, fitting, format_for
+from lance_memory.errors import DamagedStoreWarning, InvalidInputError
+from lance_memory.govern.quota import Quota, Quotas
+from lance_memory.granting import Sharing
 from lance_memory.ingest import WritePath
 from lance_memory.move import (
     ArchiveManifest,
@@ -61,36 +45,29 @@ from lance_memory.move import (
     put_away,
     retiring,
 )
+from lance_memory.promoting import Promoting
 from lance_memory.record.arguments import instance, one_of
 from lance_memory.record.decay import Decay
-from lance_memory.record.filters import Filter, Where, all_of, live
+from lance_memory.record.filters import Where
 from lance_memory.record.intake import Batch, Details, Fields
-from lance_memory.record.memory import Scope
+from lance_memory.record.memory import Memory
 from lance_memory.record.results import (
     AddManyResult,
     AddResult,
     Outcome,
-    RollbackPlan,
     WriteResult,
 )
-from lance_memory.record.rows import valid_vectors, with_vectors
-from lance_memory.record.schema import STORE_ID
+from lance_memory.record.rows import Fingerprint
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.record.values import text_value
-from lance_memory.search import Mode, Page, Query
 from lance_memory.storage import (
     Audit,
     ChangeSet,
-    Comparison,
     Durability,
     Snapshot,
     Table,
     Upkeep,
     absolute,
-    naming,
-    refuse_taken,
-    say,
-    undo,
 )
 from lance_memory.usage import (
     Chosen,
@@ -99,49 +76,23 @@ from lance_memory.usage import (
     QueryWhere,
     Recording,
     RetirePlan,
-    faded_away,
     fading,
 )
-from lance_memory.waiting import Pending
+from lance_memory.wording import counted
 from lance_memory.writing import Refs, kept
 
 __all__ = ["MemoryStore"]
 
-_GUARD = Guard()
 _UPKEEP = Upkeep()
 
 
-class MemoryStore(Pending):
+class MemoryStore(Promoting):
     """A store: reads see the newest version, and every write makes one.
 
     Safe to share between threads. Other handles and processes may write at the same time: a
     write that lost a race is planned again from the newer version, and one whose memories were
     changed meanwhile raises `ConflictError` and writes nothing.
     """
-
-    def __init__(
-        self,
-        table: Table,
-        *,
-        embedder: Embedder,
-        clock: Clock,
-        author: str = "",
-        queries: QueryLog | None = None,
-        upkeep: Upkeep | None = None,
-        beside: Beside | None = None,
-        path: WritePath | None = None,
-    ) -> None:
-        super().__init__(
-            table,
-            embedder=embedder,
-            clock=clock,
-            author=author,
-            queries=queries,
-            upkeep=upkeep,
-            beside=beside or Beside.of(table, None, clock=clock),
-            path=path or WritePath(),
-        )
-        self._known_contents = KnownContents()
 
     @classmethod
     def open(
@@ -160,6 +111,7 @@ class MemoryStore(Pending):
         durability: Durability | str = Durability.PROCESS,
         ledger: str | os.PathLike[str] | None = None,
         write_path: WritePath | None = None,
+        quotas: Quota | Quotas | None = None,
     ) -> MemoryStore:
         """Open the store in the directory `path`, or make one.
 
@@ -180,17 +132,21 @@ class MemoryStore(Pending):
                 embedder is given.
             durability: what a write survives once it has returned: "process" the end of any
                 process, "power" a power cut too, for some milliseconds a write (see `Durability`).
-            ledger: where jobs, counters and watermarks of `ingest` are: a directory, or the URL of
-                a Redis server; by default in the store's directory. A store in an object store has
-                none: without one, counters end with this handle, and there are no jobs.
+            ledger: where the messages of working memory, and jobs, counters and watermarks of
+                `ingest` are: a directory, or the URL of a Redis server; by default in the store's
+                directory. A store in an object store has none: without one, messages and counters
+                end with this handle, and there are no jobs.
             write_path: the steps of `ingest`; by default `WritePath()`.
+            quotas: how much every tenant may have, or each of them, by way of this handle; `quota`
+                says what they use. A write above a hard limit raises `QuotaExceededError`, one
+                above a soft limit says so and is slowed down; what cleans up never is.
 
         A store whose newest version is torn, as a power cut can leave it, is opened at the last
         whole one: with a `DamagedStoreWarning`, and `damage` says what is torn. It can be read;
         writes are refused until `lmem doctor --fix`.
 
         Raises:
-            InvalidInputError: an unknown durability.
+            InvalidInputError: an unknown durability, or no quotas.
             NotFoundError: there is no store, and `create` is off; or no such branch.
             StoreFormatError: something else is there, the store is from a later release, or its
                 vectors are from another model than `embedder`.
@@ -198,6 +154,7 @@ class MemoryStore(Pending):
         """
         uri = absolute(path)
         keeping = Durability(one_of("durability", durability, Durability))
+        limits = Quotas.given(quotas)
         if upkeep is not None:
             instance("upkeep", upkeep, Upkeep, "an Upkeep, or None")
         chosen = None if embedder is None else as_embedder(embedder)
@@ -223,6 +180,7 @@ class MemoryStore(Pending):
             upkeep=upkeep,
             beside=beside,
             path=write_path,
+            quotas=limits,
         )
 
     def close(self) -> None:
@@ -263,6 +221,7 @@ class MemoryStore(Pending):
             outcome=Outcome.ALREADY_THERE if reason else Outcome.of(fields.get("state")),
             reason=reason,
             upkeep=result.upkeep,
+            warnings=result.warnings,
         )
 
     def add_many(self, memories: Batch, *, progress: Progress | None = None) -> AddManyResult:
@@ -292,51 +251,105 @@ class MemoryStore(Pending):
             rows = addition.new_rows(snapshot)
             return ChangeSet(audit=self._audit("add"), inserts=rows, looked=True)
 
-        _, written, failed = self._commit(plan)
-        return addition.result(self.uri, written, upkeep=failed)
+        change, written, failed = self._commit(plan)
+        return addition.result(self.uri, written, upkeep=failed, warnings=change.warnings)
 
-    def upsert(self, content: str, *, key: str, **fields: Unpack[Details]) -> AddResult:
+    def upsert(
+        self, content: str, *, key: str, expected: str | None = None, **fields: Unpack[Details]
+    ) -> AddResult:
         """Store a memory under the caller's key, in the place of the one that has it.
 
         The old one is superseded and linked ("updates"), and never resurfaces: also not when
         the new one is deleted, retired or expires.
 
+        Args:
+            content: the new text.
+            key: the caller's own name for it.
+            expected: the id of the memory that was read under the key, "" for none; where another
+                has the key by now, nothing is written. None: whichever has it.
+            fields: what else to say of it.
+
         Raises:
             RejectedError: the memory is malformed, or the key is empty.
-            ConflictError: an `id` was given, and it is taken.
+            ConflictError: an `id` was given, and it is taken; or the key is not where `expected`
+                says.
             EmbeddingError: the embedder failed.
         """
-        now = self._moment()
         given = {**fields, "content": content, "key": "" if key is None else key}
-        taken = embedded(self._take_in([given], now), self._embed)
-        found: Replacement | None = None
-
-        def plan(snapshot: Snapshot) -> ChangeSet:
-            nonlocal found
-            found = replacement(snapshot, taken.rows, given=taken.given, now=now)
-            return found.change(self._audit("upsert"))
-
-        _, written, failed = self._commit(plan)
-        known = found.known if found else ""
+        told = [Given(columns=given.keys(), expected=expected)]
+        result = self._upserted([given], told)
+        known = bool(result.already_there)
         return AddResult(
             uri=self.uri,
-            version=written.version,
-            id=known or taken.rows["id"][0].as_py(),
+            version=result.version,
+            id=result.ids[0],
             outcome=Outcome.ALREADY_THERE if known else Outcome.of(fields.get("state")),
-            reason="the live memory with this key says so already" if known else "",
-            upkeep=failed,
+            reason=result.already_there.get(0, ""),
+            upkeep=result.upkeep,
+            warnings=result.warnings,
         )
+
+    def upsert_many(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        expected: Sequence[str | None] | None = None,
+        retire: Refs = (),
+        made_from: Iterable[Memory] = (),
+        reason: str = "",
+    ) -> AddManyResult:
+        """Store memories under the caller's keys, and retire others, as one version or not at all.
+
+        Args:
+            memories: mappings of column names to values, each with a `key`; see `upsert`.
+            expected: for each of them, as for `upsert`; None: whichever has the keys.
+            retire: memories that go in the same version, as for `retire`.
+            made_from: memories as they were read; where one was changed since, or is gone, nothing
+                is written.
+            reason: shown by `log`, and kept with what is retired.
+
+        Returns:
+            One id for each, in order; what is there already, and says the same, is not stored.
+
+        Raises:
+            RejectedError: one is malformed, has no key, or the key of another one of the batch.
+            InvalidInputError: `expected` is not one for each.
+            NotFoundError, AmbiguousError: as for `retire`.
+            ConflictError: as for `upsert` and `retire`; or a memory that they were made from was
+                changed; or one of those to retire is also replaced.
+            EmbeddingError: the embedder failed.
+        """
+        batch = [{**memory, "key": memory.get("key") or ""} for memory in memories]
+        wanted = [None] * len(batch) if expected is None else list(expected)
+        if len(wanted) != len(batch):
+            raise InvalidInputError(
+                f"expected has {len(wanted)} ids for {counted(len(batch), 'memory', 'memories')}; "
+                "it takes one for each"
+            )
+        told = [
+            Given(columns=one.keys(), expected=id) for one, id in zip(batch, wanted, strict=True)
+        ]
+        seen = {m.id: (m.revision, m.updated_at, m.content_hash) for m in made_from}
+        return self._upserted(batch, told, retire=kept(retire) or (), seen=seen, reason=reason)
 
     # -- change ---------------------------------------------------------------------------
 
     def update(
-        self, ref: str, *, content: str | None = None, reason: str = "", **fields: Unpack[Fields]
+        self,
+        ref: str,
+        *,
+        content: str | None = None,
+        revision: int | None = None,
+        reason: str = "",
+        **fields: Unpack[Fields],
     ) -> WriteResult:
         """Change a memory in place: same id, next revision; the old text stays in the history.
 
         Args:
             ref: as for `get`.
             content: the new text; it is embedded anew unless `embedding` is given.
+            revision: the one that was read; where the memory has another by now, nothing is
+                written. None: whatever it has.
             reason: shown by `log`.
             fields: the columns to change. The scope and the id never change, and the state
                 changes through `retire`, `unretire` and `supersede`.
@@ -345,7 +358,8 @@ class MemoryStore(Pending):
             NotFoundError, AmbiguousError: as for `get`.
             InvalidInputError: a column that does not change by update, or nothing to change.
             RejectedError: a value is malformed.
-            ConflictError: another live memory of the scope has the key.
+            ConflictError: another live memory of the scope has the key; or the memory was changed
+                since that revision.
             EmbeddingError: the embedder failed.
         """
         values: dict[str, Any] = {**fields, **({} if content is None else {"content": content})}
@@ -356,6 +370,7 @@ class MemoryStore(Pending):
 
         def plan(snapshot: Snapshot) -> ChangeSet:
             old = self._row(ref, snapshot)
+            refuse_changed(old, revision)
             updates = edited(snapshot, old, values, scope=self._scope, now=now)
             return ChangeSet(audit=self._audit("update", reason), updates=updates)
 
@@ -591,131 +606,12 @@ class MemoryStore(Pending):
 
         return self._write(plan)
 
-    # -- consolidate ----------------------------------------------------------------------
+    # -- sharing --------------------------------------------------------------------------
 
-    @overload
-    def consolidate(
-        self,
-        options: ConsolidateOptions | None = ...,
-        transform: Transform = ...,
-        *,
-        execution: Execution | None = ...,
-        guard: Guard | None = ...,
-        bounds: Bounds | None = ...,
-        stop: threading.Event | None = ...,
-        dry_run: Literal[True],
-        **where: Unpack[Where],
-    ) -> ConsolidationPlan: ...
-
-    @overload
-    def consolidate(
-        self,
-        options: ConsolidateOptions | None = ...,
-        transform: Transform = ...,
-        *,
-        execution: Execution | None = ...,
-        guard: Guard | None = ...,
-        bounds: Bounds | None = ...,
-        stop: threading.Event | None = ...,
-        dry_run: Literal[False] = ...,
-        reason: str = ...,
-        **where: Unpack[Where],
-    ) -> ConsolidationResult: ...
-
-    def consolidate(
-        self,
-        options: ConsolidateOptions | None = None,
-        transform: Transform = extractive,
-        *,
-        execution: Execution | None = None,
-        guard: Guard | None = _GUARD,
-        bounds: Bounds | None = None,
-        stop: threading.Event | None = None,
-        dry_run: bool = False,
-        reason: str = "",
-        **where: Unpack[Where],
-    ) -> ConsolidationPlan | ConsolidationResult:
-        """Turn clusters of memories into one better memory each, as one version for the pass.
-
-        Args:
-            options: how to cluster, and what to refuse.
-            transform: makes one memory of a cluster; by default `extractive`. It may take
-                its time: rows that are added meanwhile are not touched.
-            execution: how the transform is called.
-            guard: how much recall the pass may cost; None: it is not measured.
-            bounds: where the pass ends, whatever is left to do.
-            stop: set it from another thread, and the pass ends without a write.
-            dry_run: only plan. `apply` commits exactly the plan that this returns.
-            reason: shown by `log`.
-            where: which memories to consider, see `Where`; visible ones by default. What is hidden
-                or has expired is never made new again, whatever `states` says; and what events are
-                missing before (`order`) waits for them.
-
-        Raises:
-            InvalidInputError: the jobs are elsewhere, and this handle does not know where.
-            ConflictError: a source was changed while the transform ran; nothing was written.
-            TransformError: a cluster failed, and all or nothing was asked for.
-            StoppedError: `stop` was set; nothing was written.
-            EmbeddingError: the embedder failed on a derived text.
-            StorageError: the store cannot be written to; the guard needs that of a dry run too.
-        """
-        asked = Pass(
-            options=ConsolidateOptions() if options is None else options,
-            transform=transform,
-            execution=Execution() if execution is None else execution,
-            guard=guard,
-            bounds=Bounds() if bounds is None else bounds,
-            stop=threading.Event() if stop is None else stop,
-        )
-        self._beside.refuse_elsewhere(self._table)
-        complete = self._beside.complete()  # before the version, so that it has what is complete
-        now, snapshot = self._moment(), self._snapshot()
-        with naming.holding(self._table, snapshot.version):
-            plan = curate.plan_consolidation(
-                snapshot,
-                all_of(self._predicate(where), live(now), complete),
-                asked,
-                Surroundings(
-                    embed=self._embed,
-                    search=self._searching,
-                    trial=self._table.trial,
-                    answered=self._answered,
-                ),
-                now=now,
-            )
-        if dry_run:
-            return plan
-        return ConsolidationResult(plan=plan, write=self.apply(plan, reason=reason))
-
-    def apply(self, plan: ConsolidationPlan | RetirePlan, *, reason: str = "") -> WriteResult:
-        """Commit a plan of `consolidate(dry_run=True)`, also a saved one, or of `plan_retirement`.
-
-        Raises:
-            ConflictError: a memory has been changed or deleted since, its key given to another, or
-                the store re-embedded; nothing was written.
-            TransformError: a cluster failed, and all or nothing was asked for.
-            ScopeError: the plan reaches outside this handle's scope.
-        """
-        if isinstance(plan, RetirePlan):
-            return self._write(lambda present: self._fade(present, plan, reason))
-        plan.refuse_failures()
-
-        def planned(snapshot: Snapshot) -> ChangeSet:
-            if plan.version < snapshot.format.vectors_since:
-                raise ConflictError(
-                    f"the plan is of version {plan.version}, and since version "
-                    f"{snapshot.format.vectors_since} the vectors are of another model; nothing "
-                    "was written: plan again"
-                )
-            manifest = plan.manifest()
-            audit = self._audit("consolidate", reason, manifest=manifest, op_id=plan.op_id)
-            change = curate.change_set(snapshot, plan, audit=audit)
-            self._refuse_outside(change)
-            if change.inserts:
-                refuse_taken(snapshot, change.inserts, audit.at, leaving=change.replaced())
-            return change
-
-        return self._write(planned)
+    @property
+    def sharing(self) -> Sharing:
+        """What this scope lets others see, and what others let it see; see `Sharing`."""
+        return Sharing(self)
 
     # -- queries --------------------------------------------------------------------------
 
@@ -743,231 +639,39 @@ class MemoryStore(Pending):
         self._queries.flush()
         return self._queries.forget(chosen)
 
-    # -- versions -------------------------------------------------------------------------
-
-    @overload
-    def rollback(
-        self, version: int | str | datetime, *, dry_run: Literal[True]
-    ) -> RollbackPlan: ...
-
-    @overload
-    def rollback(
-        self, version: int | str | datetime, *, dry_run: Literal[False] = ..., reason: str = ...
-    ) -> WriteResult: ...
-
-    def rollback(
-        self, version: int | str | datetime, *, dry_run: bool = False, reason: str = ""
-    ) -> RollbackPlan | WriteResult:
-        """Make the store what it was at a version, tag or moment. Nothing of the history goes.
-
-        Through a scoped handle only that scope goes back. The embedding model stays what it is:
-        memories that come back from before a `reembed` are embedded anew.
-
-        Raises:
-            NotFoundError: there is no such version, or it was cleaned up.
-            EmbeddingError: memories are to be embedded anew, and the embedder failed or is missing.
-        """
-        target = self._snapshot(self._resolved(version))
-
-        def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            return undo.rollback(
-                present, target, audit=audit, predicate=self._boundary(), refit=self._refitted
-            )
-
-        return self._undone("rollback", target.version, back, dry_run=dry_run, reason=reason)
-
-    @overload
-    def revert(self, version: int | str, *, dry_run: Literal[True]) -> RollbackPlan: ...
-
-    @overload
-    def revert(
-        self, version: int | str, *, dry_run: Literal[False] = ..., reason: str = ...
-    ) -> WriteResult: ...
-
-    def revert(
-        self, version: int | str, *, dry_run: bool = False, reason: str = ""
-    ) -> RollbackPlan | WriteResult:
-        """Undo what one version changed, and keep everything that came after it.
-
-        Raises:
-            NotFoundError: the version, or the one before it, is not there.
-            ConflictError: memories it changed were changed again since; `ids` lists them.
-            InvalidInputError: the version changed no memories.
-            EmbeddingError: as for `rollback`.
-        """
-        after = self._snapshot(self._resolved(version))
-        before = self._table.at(after.version - 1)
-
-        def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            found = undo.revert(
-                present,
-                before,
-                after,
-                audit=audit,
-                predicate=self._boundary(),
-                refit=self._refitted,
-            )
-            written = found[0].written()
-            if written is not None:
-                refuse_taken(present, written, audit.at, leaving=found[0].replaced())
-            return found
-
-        return self._undone("revert", after.version, back, dry_run=dry_run, reason=reason)
-
-    def tag(
-        self, name: str, version: int | str | datetime | None = None, *, move: bool = False
-    ) -> int:
-        """Name a version (the newest by default), and return it; clean-up never removes it.
-
-        Raises:
-            ConflictError: the tag is on another version, and `move` is off.
-        """
-        self._whole_store("tagging")
-        number = self._snapshot(version).version
-        naming.create_tag(self._table, name, number, move=move)
-        return number
-
-    def untag(self, name: str) -> int:
-        """Remove a tag, and return the version it was on.
-
-        Raises:
-            NotFoundError: no such tag.
-        """
-        self._whole_store("untagging")
-        return naming.delete_tag(self._table, name)
-
-    def branch(self, name: str, version: int | str | datetime | None = None) -> MemoryStore:
-        """A new line of versions that starts here or at `version`; writes on it stay on it.
-
-        Raises:
-            ConflictError: there is a branch of that name.
-        """
-        self._whole_store("branching")
-        number = self._snapshot(version).version
-        line = naming.create_branch(self._table, name, number)
-        beside = Beside.of(line, self._beside.where, clock=self._clock)
-        return self._on(line, queries=self._queries, beside=beside)
-
-    def delete_branch(self, name: str) -> None:
-        """Remove a branch and the versions that only it has.
-
-        Danger: the branch's own versions cannot be brought back.
-
-        Raises:
-            NotFoundError: no such branch.
-            ConflictError: a tag holds one of its versions.
-        """
-        self._whole_store("deleting a branch")
-        naming.delete_branch(self._table, name)
-        Beside.of(self._table, self._beside.where, clock=self._clock, branch=name).remove()
-
-    def checkout(self, version: int | str | datetime, path: str | os.PathLike[str]) -> MemoryStore:
-        """A store of its own at `path` that starts as this one was at a version, copying no data.
-
-        It reads this store's files, so the version is tagged here (`checkout-v<number>`, on a
-        branch `checkout-<branch>-v<number>`), which keeps clean-up from removing them.
-
-        Raises:
-            NotFoundError: no such version.
-            InvalidInputError: one of both is on a local disk and the other in an object store, or
-                they are in object stores of two kinds.
-            ConflictError: `path` holds a store already.
-            StoreFormatError: `path` holds something else.
-        """
-        self._whole_store("checkout")
-        number = self._snapshot(self._resolved(version)).version
-        uri = absolute(path)
-        naming.clone(self._table, number, uri)
-        options = self._table.storage_options
-        durability = self._table.durability
-        clone = Table.open(uri, storage_options=options, durability=durability)
-        if not clone.is_of_earlier_schema:
-            origin = {"version": number, "of": self._table.format.store_id}
-            made = self._audit("checkout", manifest=origin)
-            say(clone, lambda _: {STORE_ID: str(uuid.uuid4())}, audit=lambda: made)
-        return self._on(Table.open(uri, storage_options=options, durability=durability))
-
     # -- inside ---------------------------------------------------------------------------
 
-    def _on(
-        self, table: Table, *, queries: QueryLog | None = None, beside: Beside | None = None
-    ) -> MemoryStore:
-        return MemoryStore(
-            table,
-            embedder=fitting_or_missing(table.format, self._embedder),
-            clock=self._clock,
-            author=self._author,
-            queries=queries,
-            upkeep=self._tender.options,
-            beside=beside,
-            path=self._path,
-        )
-
-    def _refitted(self, rows: pa.Table) -> pa.Table:
-        """Rows of another embedding model, with the vectors that this handle's gives them."""
-        valid = valid_vectors(rows)
-        vectors = np.zeros((len(rows), self._table.format.dimension), np.float32)
-        vectors[valid] = self._embed(rows["content"].filter(pa.array(valid)).to_pylist())
-        return with_vectors(rows, vectors, valid=valid, schema=self._table.schema)
-
-    def _embedding_of(self, content: str) -> NDArray[np.float32]:
-        """The vector of one text that is going to be a memory's."""
-        if not isinstance(content, str) or not content.strip():
-            raise RejectedError(f"content is {content!r}; a memory needs a text that is not blank")
-        vector: NDArray[np.float32] = self._embed([content])[0]
-        return vector
-
-    def _undone(
+    def _upserted(
         self,
-        operation: str,
-        target: int,
-        back: Callable[[Snapshot, Audit], tuple[ChangeSet, Comparison]],
+        batch: Sequence[Mapping[str, Any]],
+        given: Sequence[Given],
         *,
-        dry_run: bool,
-        reason: str,
-    ) -> RollbackPlan | WriteResult:
+        retire: Refs = (),
+        seen: Mapping[str, Fingerprint] | None = None,
+        reason: str = "",
+    ) -> AddManyResult:
+        now = self._moment()
+        taken = embedded(self._take_in(list(batch), now), self._embed)
+        refuse_twins(taken.rows)
+        found: Replacements | None = None
 
-        def audit() -> Audit:
-            return self._audit(operation, reason, manifest={"target": target})
+        def plan(snapshot: Snapshot) -> ChangeSet:
+            nonlocal found
+            audit = self._audit("upsert", reason)
+            found = replacements(snapshot, taken.rows, given=given, now=now)
+            gone = retirement(self._rows(retire, snapshot), audit=audit).updates if retire else None
+            return replace(found.change(audit, gone), seen=seen or {})
 
-        if not dry_run:
-            return self._write(lambda present: back(present, audit())[0])
-        present = self._snapshot()
-        _, found = back(present, audit())
-        return RollbackPlan(
-            operation=operation,
-            version=present.version,
-            target=target,
-            reappear=found.removed,
-            change=found.updated,
-            disappear=found.inserted,
+        change, written, failed = self._commit(plan)
+        known = found.known if found else {}
+        ids = taken.rows["id"].to_pylist()
+        there = "the live memory with this key says so already"
+        return AddManyResult(
+            uri=self.uri,
+            version=written.version,
+            ids=tuple(known.get(place, own) for place, own in enumerate(ids)),
+            stored=len(ids) - len(known),
+            already_there=dict.fromkeys(known, there),
+            upkeep=failed,
+            warnings=change.warnings,
         )
-
-    def _fade(self, snapshot: Snapshot, plan: RetirePlan, reason: str) -> ChangeSet:
-        audit = self._audit("retire", reason or plan.reason, manifest=plan.manifest())
-        change = faded_away(snapshot, plan, audit=audit)
-        self._refuse_outside(change)
-        return change
-
-    def _searching(self, snapshot: Snapshot) -> Search:
-        """Searches a version as `search_many` does, within this handle's scope."""
-
-        def search(scope: Scope, questions: Sequence[str], k: int) -> list[list[Answer]]:
-            dimension = self._table.format.dimension
-            asked = Query.many(questions, vectors=None, mode=Mode.HYBRID, dimension=dimension)
-            chosen = Filter(scope=self._scope.narrowed(**scope.given()))
-            page = Page.of(k=k, offset=0, where=chosen, ranking=None)
-            return [
-                [
-                    Answer(hit.memory.id, hit.similarity or 0.0, bool(hit.words))
-                    for hit in answer.hits
-                ]
-                for answer in self._run(snapshot, asked, page)
-            ]
-
-        return search
-
-    def _answered(self, ids: Sequence[str]) -> Iterable[tuple[str, Sequence[str]]]:
-        """The recorded questions that these memories answered, newest first."""
-        self._queries.flush()
-        return self._queries.answered(ids, within=self._scope)

@@ -6,7 +6,7 @@ import builtins
 import copy
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
@@ -32,10 +32,11 @@ from lance_memory.errors import (
 from lance_memory.index.health import IndexInfo, IndexRecall, inspect, measure_recall
 from lance_memory.move import ArchiveManifest, ArchiveSource, export_archive
 from lance_memory.record import filters, lineage
+from lance_memory.record.arguments import several, whole
 from lance_memory.record.compare import COLUMNS, differing
 from lance_memory.record.decay import Decay, Uses
 from lance_memory.record.filters import Filter, Where
-from lance_memory.record.memory import Memory, Scope
+from lance_memory.record.memory import SCOPE_LEVELS, Memory, Scope
 from lance_memory.record.query import check_select
 from lance_memory.record.results import (
     Change,
@@ -43,14 +44,15 @@ from lance_memory.record.results import (
     Lineage,
     LineageNode,
     MemoryChange,
+    Neighbour,
     Related,
     SearchResult,
     Stats,
 )
-from lance_memory.record.rows import EMBEDDING, to_memories
+from lance_memory.record.rows import EMBEDDING, embeddings, to_memories, valid_vectors
 from lance_memory.record.times import Clock, utc
 from lance_memory.record.values import text_value
-from lance_memory.search import KnownActors, Mode, Page, Query, Ranking, run
+from lance_memory.search import KnownActors, Mode, Page, Query, Ranking, around, run
 from lance_memory.storage import (
     Branch,
     Comparison,
@@ -117,6 +119,11 @@ class MemoryView:
         return self._snapshot().version
 
     @property
+    def store_id(self) -> str:
+        """A UUID that no other store has, and the branches of this one share; "" of old stores."""
+        return self._table.format.store_id
+
+    @property
     def branch_name(self) -> str:
         """The line of versions this is on; "main" unless another was opened."""
         return self._table.branch
@@ -161,6 +168,11 @@ class MemoryView:
         """What makes this store's vectors, with its cache."""
         return self._embedder
 
+    @property
+    def clock(self) -> Clock:
+        """What tells this store the present moment."""
+        return self._clock
+
     # -- memories -------------------------------------------------------------------------
 
     def get(self, ref: str) -> Memory:
@@ -183,9 +195,14 @@ class MemoryView:
             return None
 
     def list(
-        self, *, limit: int | None = None, offset: int = 0, **where: Unpack[Where]
+        self,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        newest_first: bool = False,
+        **where: Unpack[Where],
     ) -> builtins.list[Memory]:
-        """The memories that pass, oldest event first.
+        """The memories that pass, oldest event first, or newest first.
 
         Raises:
             InvalidInputError: limit or offset is negative, or a filter makes no sense.
@@ -194,6 +211,8 @@ class MemoryView:
             raise InvalidInputError(f"limit={limit}, offset={offset}; neither can be negative")
         snapshot = self._snapshot()
         order = self._ordered_ids(snapshot, self._predicate(where))
+        if newest_first:
+            order.reverse()
         end = None if limit is None else offset + limit
         page = order[offset:end]
         found = {memory.id: memory for memory in to_memories(snapshot.by_ids(page))}
@@ -292,6 +311,50 @@ class MemoryView:
         found = to_memories(snapshot.by_ids(sorted(ids)))
         within = {m.id: m for m in found if self._scope.holds(m.scope)}
         return lineage.lineage(graph, within, start, depth=depth)
+
+    def around(
+        self, ids: Collection[str], *, before: int = 1, after: int = 1, **where: Unpack[Where]
+    ) -> builtins.list[Neighbour]:
+        """What was said, or happened, right before and after memories, in the same session.
+
+        Args:
+            ids: full ids. Those of no memory of this scope, or of one of no session, are left out.
+            before: as many on the near side of the past, at most.
+            after: as many on the side of the future, at most.
+            where: see `Where`; visible memories by default. Up to eight that do not pass are
+                stepped over.
+
+        Returns:
+            For each of the ids in turn the earlier ones, nearest first, then the later ones.
+
+        Raises:
+            InvalidInputError: `before` or `after` is negative, or a filter makes no sense.
+        """
+        return around(
+            self._snapshot(),
+            _checked_ids(ids),
+            before=whole("before", before, least=0),
+            after=whole("after", after, least=0),
+            predicate=self._predicate(where),
+        )
+
+    def embeddings(self, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """The vectors of memories in whatever state: id → float32 [d].
+
+        Args:
+            ids: full ids. Those of no memory of this scope, or of one without a vector, are left
+                out.
+        """
+        asked, snapshot = _checked_ids(ids), self._snapshot()
+        rows = snapshot.by_ids(asked, columns=["id", *SCOPE_LEVELS, EMBEDDING])
+        scopes = [Scope(**levels) for levels in rows.select(SCOPE_LEVELS).to_pylist()]
+        return {
+            identifier: vector
+            for identifier, vector, there, scope in zip(
+                rows["id"].to_pylist(), embeddings(rows), valid_vectors(rows), scopes, strict=True
+            )
+            if there and self._scope.holds(scope)
+        }
 
     def search(
         self,
@@ -554,6 +617,21 @@ class MemoryView:
                 found.append(shown)
         return found
 
+    def changed_since(self, version: int, *, look: int = 8) -> bool:
+        """Whether a later version wrote within this scope, or may have: for who remembers a read.
+
+        The log of the versions in between tells whose memories they changed. Where it does not, or
+        there are more than `look` of them, the answer is yes. It reads a small file for each.
+
+        Args:
+            version: the one that was read.
+            look: versions to look at, at most.
+        """
+        newest = self._snapshot().version
+        if not 0 <= newest - version <= look:
+            return True
+        return any(map(self._may_concern, range(version + 1, newest + 1)))
+
     def diff(self, before: int | str | datetime, after: int | str | datetime | None = None) -> Diff:
         """What stands differently at `after` (default: here) than at `before`.
 
@@ -581,17 +659,30 @@ class MemoryView:
         return changes_of(self._table, related, until=self._snapshot().version, within=self._scope)
 
     def tags(self) -> dict[str, int]:
-        """Tag → version."""
+        """Tag → version.
+
+        Raises:
+            ScopeError: this handle is kept to a scope; `at` takes a tag that it was told all the
+                same.
+        """
+        self._whole_store("the list of tags")
         return naming.tags(self._table)
 
     def branches(self) -> builtins.list[Branch]:
-        """All branches but main."""
+        """All branches but main.
+
+        Raises:
+            ScopeError: this handle is kept to a scope.
+        """
+        self._whole_store("the list of branches")
         return naming.branches(self._table)
 
     def stats(self) -> Stats:
         """The store in numbers: memories at this version and within this scope.
 
-        Versions, tags, branches and bytes are the whole store's, and of now.
+        Versions, fragments, bytes and rows without an index are the whole store's, and of now. So
+        are tags and branches, which are named to the store's own handle alone: they are its owner's
+        words, and may be about anybody.
         """
         snapshot, moment = self._snapshot(), self._moment()
         columns = ["state", "kind", "user", "session"]
@@ -612,8 +703,8 @@ class MemoryView:
             embedding_model=snapshot.format.embedding_model,
             dimension=snapshot.format.dimension,
             versions=len(history.versions(self._table)),
-            tags=self.tags(),
-            branches=tuple(branch.name for branch in self.branches()),
+            tags={} if self._scope else self.tags(),
+            branches=() if self._scope else tuple(branch.name for branch in self.branches()),
             fragments=len(snapshot.fragment_ids),
             bytes=self._table.place.size(),
             unindexed_rows=indices.unindexed_rows(snapshot),
@@ -799,15 +890,33 @@ class MemoryView:
             return when
         if not isinstance(when, str):
             raise InvalidInputError(f"{when!r} names no version; give a number, a tag or a time")
-        found = self.tags()
+        found = naming.tags(self._table)
         if when in found:
             return found[when]
         if when.isdecimal() and len(when) < _LONGEST_NUMBER:
             return int(when)
+        known = "" if self._scope else f"; there are: {', '.join(found) or 'none'}"
         raise NotFoundError(
-            f"there is no tag {when!r}; there are: {', '.join(found) or 'none'} "
+            f"there is no tag {when!r}{known} "
             "(a time is an aware datetime; on the command line 2025-01-31T12:00:00+00:00)"
         )
+
+    def _may_concern(self, version: int) -> bool:
+        try:
+            entry = history.entry(self._table, version)
+        except LanceMemoryError:  # cleaned up, or damaged
+            return True
+        if entry.upkeep and entry.operation in history.PHYSICAL:
+            return False
+        return not entry.scopes or any(map(self._scope.holds, entry.scopes))
+
+    def _whole_store(self, action: str) -> None:
+        """Refuse what concerns the whole store on a scoped handle."""
+        if self._scope:
+            raise ScopeError(
+                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
+                "use the store's own handle"
+            )
 
     def _shown(self, entry: LogEntry) -> LogEntry | None:
         if not self._scope or entry.upkeep:
@@ -851,6 +960,10 @@ def embedded_by(
         raise EmbeddingError(
             f"the embedder {embedder.name!r} failed on {counted(len(texts), 'text')}: {error}"
         ) from error
+
+
+def _checked_ids(ids: Collection[str]) -> builtins.list[str]:
+    return [text_value("ids", one) for one in several("ids", ids)]
 
 
 def _ids_of(nodes: Iterable[LineageNode]) -> Iterator[str]:

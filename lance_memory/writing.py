@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_memory.embed import Embedder
-from lance_memory.errors import InvalidInputError, ScopeError
+from lance_memory.errors import InvalidInputError, RejectedError, ScopeError
+from lance_memory.govern.quota import Meter
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.intake import Batch, Taken, take_in
 from lance_memory.record.memory import SCOPE_LEVELS
@@ -43,16 +46,30 @@ class Writing(MemoryView):
         *,
         embedder: Embedder,
         clock: Clock,
+        meter: Meter,
         author: str = "",
         queries: QueryLog | None = None,
         upkeep: Upkeep | None = None,
     ) -> None:
         super().__init__(table, embedder=embedder, clock=clock, queries=queries)
         self._author = author
+        self._meter = meter
         self._tender = Tender(table, upkeep)
+
+    @property
+    def author(self) -> str:
+        """Who writes through this handle; `log` shows it."""
+        return self._author
 
     def _take_in(self, batch: Batch, now: datetime) -> Taken:
         return take_in(batch, schema=self._table.schema, scope=self._scope, now=now)
+
+    def _embedding_of(self, content: str) -> NDArray[np.float32]:
+        """The vector of one text that is going to be a memory's."""
+        if not isinstance(content, str) or not content.strip():
+            raise RejectedError(f"content is {content!r}; a memory needs a text that is not blank")
+        vector: NDArray[np.float32] = self._embed([content])[0]
+        return vector
 
     def _audit(
         self,
@@ -73,8 +90,12 @@ class Writing(MemoryView):
         )
 
     def _commit(self, plan: Plan) -> tuple[ChangeSet, Snapshot, str]:
-        """What was committed, the version it made, and why upkeep failed the last time, if so."""
-        change, made = self._table.commit(plan)
+        """What was committed, the version it made, and why upkeep failed the last time, if so.
+
+        Raises:
+            QuotaExceededError: a tenant has no room for it.
+        """
+        change, made = self._meter.committed(plan, self._table.commit)
         return change, made, self._tender.after(change, made)
 
     def _write(self, plan: Plan) -> WriteResult:
@@ -87,6 +108,7 @@ class Writing(MemoryView):
             ids=tuple(identifier for rows in written for identifier in rows["id"].to_pylist()),
             **change.counts(),
             upkeep=failed,
+            warnings=change.warnings,
         )
 
     def _rows(self, refs: Refs, snapshot: Snapshot) -> pa.Table:
@@ -115,14 +137,6 @@ class Writing(MemoryView):
             raise ScopeError(
                 f"the plan reaches {outside[0]}, outside this handle's {self._scope}; "
                 "apply it through the handle that made it"
-            )
-
-    def _whole_store(self, action: str) -> None:
-        """Refuse what concerns the whole store on a scoped handle."""
-        if self._scope:
-            raise ScopeError(
-                f"{action} concerns the whole store, and this handle is scoped to {self._scope}; "
-                "use the store's own handle"
             )
 
 

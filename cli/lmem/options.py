@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lance_memory import MemoryView, Where
 
 __all__ = [
+    "QUOTAS",
     "STORAGE_OPTIONS",
     "At",
     "Common",
@@ -32,12 +33,14 @@ __all__ = [
     "age",
     "duration",
     "instant",
+    "json_or_text",
     "members",
     "text_given",
     "version_or_tag",
     "when",
 ]
 
+QUOTAS = "LMEM_QUOTAS"
 STORAGE_OPTIONS = "LMEM_STORAGE_OPTIONS"
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -152,6 +155,7 @@ class Filters:
     since: Annotated[Name, typer.Option(metavar="TIME", help=f"From then on. {_TIME}")] = None
     until: Annotated[Name, typer.Option(metavar="TIME", help=f"Before then. {_TIME}")] = None
     valid_at: Annotated[Name, typer.Option(metavar="TIME", help=f"True then. {_TIME}")] = None
+    min_importance: Annotated[float | None, typer.Option(help="Matters at least so, 0..1.")] = None
     min_quality: Annotated[float | None, typer.Option(help="Rated at least so, 0..1.")] = None
 
     def where(self) -> Where:
@@ -282,7 +286,7 @@ def members(pairs: list[str]) -> dict[str, Any]:
         name, mark, value = pair.partition("=")
         if not mark or not name:
             raise typer.BadParameter(f"--metadata {pair!r} is not KEY=VALUE")
-        found[name] = _json_or_text(value)
+        found[name] = json_or_text(value)
     return found
 
 
@@ -329,7 +333,8 @@ def _parsed(values: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
-def _json_or_text(value: str) -> Any:
+def json_or_text(value: str) -> Any:
+    """A JSON value; what is no JSON is a text."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

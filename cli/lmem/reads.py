@@ -52,6 +52,9 @@ def list_(
     *,
     limit: Annotated[int | None, typer.Option(help="At most as many.")] = None,
     offset: Annotated[int, typer.Option(help="Skip as many.")] = 0,
+    newest_first: Annotated[
+        bool, typer.Option("--newest-first", help="The newest first, instead.")
+    ] = False,
     with_embedding: WithEmbedding = False,
 ) -> None:
     """List memories, oldest first.
@@ -59,7 +62,8 @@ def list_(
     Visible ones only, unless --state says otherwise.
     """
     view = call.view(scope, at.at)
-    found = view.list(limit=limit, offset=offset, **filters.where())
+    where = filters.where()
+    found = view.list(limit=limit, offset=offset, newest_first=newest_first, **where)
     if not found:
         call.out.note("nothing found")
     if with_embedding:

@@ -52,8 +52,10 @@ class Addition:
         self._read = snapshot
         return rows
 
-    def result(self, uri: str, written: Snapshot, *, upkeep: str) -> AddManyResult:
-        """What became of the batch; `upkeep` is part of it."""
+    def result(
+        self, uri: str, written: Snapshot, *, upkeep: str, warnings: tuple[str, ...] = ()
+    ) -> AddManyResult:
+        """What became of the batch; `upkeep` and `warnings` are part of it."""
         if self._read is not None:
             self._contents.learn(self._taken.words, read=self._read, written=written)
         ids = self._taken.rows["id"].to_pylist()
@@ -65,6 +67,7 @@ class Addition:
             stored=len(ids) - len(known),
             already_there={i: reason for i, (_, reason) in known.items()},
             upkeep=upkeep,
+            warnings=warnings,
         )
 
     def _admitted(self, snapshot: Snapshot) -> pa.Table:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_memory.errors import InvalidInputError
+from lance_memory.errors import ConflictError, InvalidInputError
 from lance_memory.record.compare import differing
 from lance_memory.record.intake import Fields, take_in
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.rows import changed, to_memories
 from lance_memory.storage import Snapshot, refuse_taken
 
-__all__ = ["check_changes", "edited"]
+__all__ = ["check_changes", "edited", "refuse_changed"]
 
 _CHANGEABLE = (Fields.__annotations__.keys() | {"content"}) - {"id", "state", *SCOPE_LEVELS}
 
@@ -51,3 +51,18 @@ def edited(
         return None
     refuse_taken(snapshot, new, now)
     return changed(new, {}, now=now)
+
+
+def refuse_changed(old: pa.Table, revision: int | None) -> None:
+    """Refuse to change a memory that has another revision than the one that was read.
+
+    Raises:
+        ConflictError: it has another.
+    """
+    id, found = old["id"][0].as_py(), old["revision"][0].as_py()
+    if revision is not None and found != revision:
+        raise ConflictError(
+            f"memory {id} has revision {found} by now, not {revision}; nothing was written: read "
+            "it again",
+            ids=[id],
+        )

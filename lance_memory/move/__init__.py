@@ -6,6 +6,7 @@ from lance_memory.move.archive.importing import ImportPlan, ImportResult, import
 from lance_memory.move.archive.merging import ImportConflict, OnConflict
 from lance_memory.move.archive.putting_away import (
     ArchiveResult,
+    file_in,
     place_to_put_away,
     put_away,
     retiring,
@@ -32,6 +33,7 @@ __all__ = [
     "archive_format",
     "back_up",
     "export_archive",
+    "file_in",
     "import_archive",
     "local_place",
     "place_to_put_away",

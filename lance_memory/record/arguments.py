@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from lance_memory.errors import InvalidInputError
 
-__all__ = ["duration", "flag", "instance", "one_of", "real", "seconds", "several", "text", "whole"]
+__all__ = [
+    "duration",
+    "flag",
+    "instance",
+    "mapping",
+    "one_of",
+    "real",
+    "seconds",
+    "several",
+    "text",
+    "whole",
+]
 
 _T = TypeVar("_T")
 
@@ -73,6 +84,16 @@ def instance(name: str, value: Any, kind: type[_T], what: str) -> _T:
     if isinstance(value, kind):
         return value
     raise _refused(name, value, what)
+
+
+def mapping(name: str, value: Any, what: str, *, known: Iterable[str] = ()) -> dict[str, Any]:
+    """A mapping of names, which the message calls `what`; of no others than those known, if any."""
+    if not isinstance(value, Mapping):
+        raise _refused(name, value, what)
+    names = list(known)
+    if unknown := sorted(set(map(str, value)) - set(names)) if names else []:
+        raise InvalidInputError(f"{name} has {', '.join(unknown)}; there are: {', '.join(names)}")
+    return dict(value)
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:

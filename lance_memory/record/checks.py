@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from lance_memory.errors import RejectedError
 from lance_memory.record.memory import Kind, Scope, State
 from lance_memory.record.rows import EMBEDDING, one_array
+from lance_memory.record.times import EARLIEST, LATEST
 from lance_memory.record.values import TIMES, named
 
 __all__ = ["check", "check_scope", "check_vectors"]
@@ -170,8 +170,7 @@ def _suspects(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
 _NONE = np.empty(0, dtype=np.intp)
 _SHORTEST, _LONGEST = np.float32(1e-30), np.float32(1e30)  # of the squared length
 
-_EARLIEST = pa.scalar(datetime(1, 1, 2, tzinfo=UTC), pa.timestamp("us", "UTC"))
-_LATEST = pa.scalar(datetime(9999, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC"))
+_EARLIEST, _LATEST = (pa.scalar(one, pa.timestamp("us", "UTC")) for one in (EARLIEST, LATEST))
 
 _VALUE_CHECKS: dict[str, Callable[[pa.Table, str], None]] = {
     **dict.fromkeys(("id", "key", "content"), _written),

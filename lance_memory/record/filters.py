@@ -17,25 +17,35 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import real
-from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope, State
+from lance_memory.record.memory import DISTILLED, SAID, SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
 
 __all__ = [
+    "FIRST_HAND",
+    "PROCEDURE",
+    "PROFILE",
+    "REMEMBERED",
     "Filter",
     "Where",
     "all_of",
     "any_of",
     "beyond",
     "equals",
+    "expired_by",
     "is_live",
     "is_one_of",
+    "kept_by_name",
     "learned_before",
+    "less_important",
     "live",
+    "metadata_equals",
     "missing",
     "none_of",
     "prefixed",
     "present",
+    "still_said",
+    "unchanged_since",
     "visible",
 ]
 
@@ -44,16 +54,26 @@ _E = TypeVar("_E", Kind, State)
 _EQUAL = ("actor", "role", "source", "key")
 _NO_ROW = "id IS NULL"
 
+PROCEDURE, PROFILE = "procedure:", "profile:"
+"""How the keys of an agent's procedures and profile facts begin."""
+
+REMEMBERED = f"`kind` != '{Kind.WORKSPACE}'"
+"""What is a memory, and not what the agent is told."""
+
+FIRST_HAND = f"{REMEMBERED} AND `source` != '{DISTILLED}'"
+"""What is a memory, and no snapshot of others that are there too."""
+
 
 class Where(TypedDict, total=False):
     """The filter keywords that every read verb takes; all given ones must hold.
 
-    Scope levels match exactly. `states`: absent means *visible* (active and not expired),
-    "any" means every state. `tags`: all of them. `metadata`: top-level members equal to these
-    scalars, of the same JSON type (1 and 1.0 are one number; true is not 1). `since`
-    (inclusive) and `until` (exclusive) compare with `event_at`, or `created_at` where there
-    is none. `valid_at` keeps rows whose `valid_from`..`valid_to` covers the moment; an open
-    end covers everything. `min_quality` (0..1) leaves out what was rated lower or not at all.
+    Scope levels match exactly. `kinds`: absent means all but "workspace". `states`: absent means
+    *visible* (active and not expired), "any" means every state and every kind. `tags`: all of
+    them. `metadata`: top-level members equal to these scalars, of the same JSON type (1 and 1.0
+    are one number; true is not 1). `since` (inclusive) and `until` (exclusive) compare with
+    `event_at`, or `created_at` where there is none. `valid_at` keeps rows whose
+    `valid_from`..`valid_to` covers the moment; an open end covers everything. `min_importance`
+    (0..1) leaves out what matters less; `min_quality` (0..1) what was rated lower or not at all.
     """
 
     tenant: str
@@ -72,6 +92,7 @@ class Where(TypedDict, total=False):
     since: datetime
     until: datetime
     valid_at: datetime
+    min_importance: float
     min_quality: float
 
 
@@ -81,7 +102,10 @@ _SIZES = frozenset(["limit", "top_k", "n", "size"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A checked `Where`. `kinds` None asks nothing of them; `live` is `visible` and pending."""
+    """A checked `Where`. `kinds` None: see `Where`; `live` is `visible` and pending.
+
+    `also`: a predicate of this module that has to hold too.
+    """
 
     scope: Scope = field(default_factory=Scope)
     kinds: tuple[Kind, ...] | None = None
@@ -92,7 +116,9 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     valid_at: datetime | None = None
+    min_importance: float | None = None
     min_quality: float | None = None
+    also: str | None = None
 
     @classmethod
     def of(cls, where: Where, *, within: Scope) -> Filter:
@@ -100,8 +126,8 @@ class Filter:
 
         Raises:
             InvalidInputError: a keyword that does not exist, an unknown kind or state, an empty
-                name of a scope, a naive time, a quality outside 0..1, a metadata value that is
-                not a JSON scalar.
+                name of a scope, a naive time, an importance or quality outside 0..1, a metadata
+                value that is not a JSON scalar.
             ScopeError: `where` names another scope than `within`.
         """
         given: dict[str, Any] = dict(where)
@@ -121,6 +147,7 @@ class Filter:
             since=_moment(given.get("since"), "since"),
             until=_moment(given.get("until"), "until"),
             valid_at=_moment(given.get("valid_at"), "valid_at"),
+            min_importance=_share("min_importance", given.get("min_importance")),
             min_quality=_share("min_quality", given.get("min_quality")),
         )
 
@@ -129,19 +156,12 @@ class Filter:
 
         `moment` decides expiry; None: nothing has expired, and no row is asked.
         """
-        parts = [equals(name, value) for name, value in self.scope.given().items()]
+        parts: list[str | None] = [equals(*level) for level in self.scope.given().items()]
         parts += [equals(name, value) for name, value in self.equal.items()]
-        if self.kinds is not None:
-            parts.append(is_one_of("kind", self.kinds))
-        if self.states == "visible":
-            parts.append(visible(moment))
-        elif self.states == "live":
-            parts.append(live(moment))
-        elif self.states != "any":
-            parts.append(is_one_of("state", self.states))
+        parts += [self._of_kinds(), self._in_states(moment)]
         if self.tags:
             parts.append(f"array_has_all(tags, [{_list(self.tags)}])")
-        parts += [_metadata_equals(name, value) for name, value in self.metadata.items()]
+        parts += [metadata_equals(name, value) for name, value in self.metadata.items()]
         if self.since is not None:
             parts.append(f"coalesce(event_at, created_at) >= {_instant(self.since)}")
         if self.until is not None:
@@ -150,9 +170,21 @@ class Filter:
             at = _instant(self.valid_at)
             parts.append(any_of(missing("valid_from"), f"valid_from <= {at}"))
             parts.append(any_of(missing("valid_to"), f"valid_to > {at}"))
-        if self.min_quality is not None:
-            parts.append(f"quality >= cast({self.min_quality!r} as float)")
+        parts += [_at_least("importance", self.min_importance)]
+        parts += [_at_least("quality", self.min_quality), self.also]
         return all_of(*parts)
+
+    def _of_kinds(self) -> str | None:
+        if self.kinds is not None:
+            return is_one_of("kind", self.kinds)
+        return None if self.states == "any" else REMEMBERED
+
+    def _in_states(self, moment: datetime | None) -> str | None:
+        if self.states == "visible":
+            return visible(moment)
+        if self.states == "live":
+            return live(moment)
+        return None if self.states == "any" else is_one_of("state", self.states)
 
 
 def all_of(*predicates: str | None) -> str | None:
@@ -218,6 +250,16 @@ def prefixed(column: str, prefix: str) -> str:
     return f"starts_with(`{column}`, {_quoted(prefix)})"
 
 
+def kept_by_name() -> str:
+    """It is an agent's procedure or profile fact, found by its key and never merged into others."""
+    return any_of(*(prefixed("key", prefix) for prefix in (PROCEDURE, PROFILE)))
+
+
+def still_said() -> str:
+    """It is a message of a session that hibernates: read in its turn, and no memory yet."""
+    return f"({equals('kind', Kind.WORKING)} AND {equals('source', SAID)})"
+
+
 def beyond(tenant: str, seq: int) -> str:
     """Of that tenant, with a greater `seq`; a memory without one is not."""
     return f"({equals('tenant', tenant)} AND `seq` > {int(seq)})"
@@ -228,6 +270,23 @@ def learned_before(created_at: datetime, identifier: str) -> str:
     moment = _instant(created_at)
     same = f"(`created_at` = {moment} AND `id` > {_quoted(identifier)})"
     return any_of(f"`created_at` < {moment}", same)
+
+
+def unchanged_since(moment: datetime) -> str:
+    """It had happened, was learned, and had the state that it has, at that moment or before."""
+    then = _instant(moment)
+    happened = any_of(missing("event_at"), f"`event_at` <= {then}")
+    return f"`created_at` <= {then} AND `state_at` <= {then} AND {happened}"
+
+
+def expired_by(moment: datetime) -> str:
+    """It has an end, which had come at that moment."""
+    return f"`expires_at` <= {_instant(moment)}"
+
+
+def less_important(than: float) -> str:
+    """Of an importance below `than`, both as the column has them."""
+    return f"`importance` < cast({float(than)!r} as float)"
 
 
 def _quoted(value: str) -> str:
@@ -243,7 +302,13 @@ def _instant(value: datetime) -> str:
     return f"timestamp '{text}'"
 
 
-def _metadata_equals(name: str, value: Scalar) -> str:
+def _at_least(column: str, score: float | None) -> str | None:
+    # As float32, which the column has: 0.9 is another number in float64.
+    return None if score is None else f"{column} >= cast({score!r} as float)"
+
+
+def metadata_equals(name: str, value: Scalar) -> str:
+    """The top-level member `name` of the metadata is `value`, of the same JSON type."""
     # The member is fetched by key and compared as JSON text: no path syntax to escape from,
     # and no cast that fails on the rows where the member has another type.
     member = f"json_extract(json_get(metadata, {_quoted(name)}), '$')"

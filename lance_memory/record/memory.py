@@ -13,20 +13,31 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import ScopeError
 
-__all__ = ["CONSOLIDATED", "Kind", "Memory", "Relationship", "Scope", "State"]
+__all__ = ["CONSOLIDATED", "DISTILLED", "SAID", "Kind", "Memory", "Relationship", "Scope", "State"]
 
 CONSOLIDATED = "consolidated"
 """The `source` of a memory that took the place of others."""
 
+DISTILLED = "distilled"
+"""The `source` of a snapshot: what others say, and those stay as they are."""
+
+SAID = "working"
+"""The `source` of a memory that was a message of a session."""
+
 
 class Kind(StrEnum):
-    """What sort of memory a row is."""
+    """What sort of memory a row is.
+
+    `workspace` is what an agent is told, and not what it remembers: prompts, skills, policies,
+    grants. Reads leave it out unless `kinds` names it or `states` is "any".
+    """
 
     WORKING = "working"
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
     PROFILE = "profile"
+    WORKSPACE = "workspace"
 
 
 class State(StrEnum):

@@ -20,6 +20,7 @@ __all__ = [
     "Lineage",
     "LineageNode",
     "MemoryChange",
+    "Neighbour",
     "Outcome",
     "Related",
     "RollbackPlan",
@@ -49,7 +50,8 @@ class WriteResult:
     """A write that is durable: the version it made, and what that version changed.
 
     A write that had nothing to do changes nothing and names the version it found. `upkeep` says
-    why the last upkeep of the store failed, and is "" where it did not.
+    why the last upkeep of the store failed, and is "" where it did not. `warnings` says which soft
+    limits of a quota are passed.
     """
 
     uri: str
@@ -60,6 +62,7 @@ class WriteResult:
     updated: int = 0
     deleted: int = 0
     upkeep: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
@@ -71,7 +74,7 @@ class WriteResult:
 class AddResult:
     """What became of one memory: `id` is the stored one, or the one that was there already.
 
-    `upkeep` is as in `WriteResult`.
+    `upkeep` and `warnings` are as in `WriteResult`.
     """
 
     uri: str
@@ -80,6 +83,7 @@ class AddResult:
     outcome: Outcome
     reason: str = ""
     upkeep: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +91,7 @@ class AddManyResult:
     """What became of a batch.
 
     `ids` has one id for each row of the batch, in order; `already_there` maps the positions
-    of the rows that were not stored to the reason. `upkeep` is as in `WriteResult`.
+    of the rows that were not stored to the reason. `upkeep` and `warnings` are as in `WriteResult`.
     """
 
     uri: str
@@ -96,6 +100,7 @@ class AddManyResult:
     stored: int
     already_there: Mapping[int, str] = field(default_factory=dict)
     upkeep: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         there = len(self.already_there)
@@ -246,6 +251,20 @@ class Related:
     relation: str
     direction: str
     depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A memory that stands near another in its session.
+
+    Attributes:
+        of: the id of that other.
+        offset: -1 right before it, 1 right after it, 2 the one after that, ...
+    """
+
+    memory: Memory
+    of: str
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,20 @@ from datetime import UTC, datetime
 
 from lance_memory.errors import InvalidInputError
 
-__all__ = ["Clock", "parse_instant", "utc", "utc_now"]
+__all__ = ["EARLIEST", "LATEST", "Clock", "parse_instant", "storable", "utc", "utc_now"]
 
 Clock = Callable[[], datetime]
 """Gives the present moment, timezone-aware. Tests and replays pass their own."""
+
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""Moments of memories lie from the one on and before the other: in any time zone they have a year
+from 1 to 9999, which is what Python and Arrow can both say."""
+
+
+def storable(moment: datetime | None) -> bool:
+    """Whether a memory can have that moment, timezone-aware; None: it has none."""
+    return moment is None or EARLIEST <= moment < LATEST
 
 
 def utc_now() -> datetime:

@@ -1,6 +1,7 @@
 """Recall: a query becomes ranked, explained hits."""
 
 from lance_memory.search.actors import KnownActors
+from lance_memory.search.around import around
 from lance_memory.search.query import Mode, Page, Query
 from lance_memory.search.ranking import Fusion, Ranking, Recency
 from lance_memory.search.rerank import LanceDBReranker, Reranker
@@ -16,5 +17,6 @@ __all__ = [
     "Ranking",
     "Recency",
     "Reranker",
+    "around",
     "run",
 ]

@@ -75,6 +75,7 @@ class ChangeSet:
             goes is in a file of this version; every row that goes or is replaced is in one of
             them, as it is at the version that was read. It is for forgetting: the log does not
             name the scopes, and the version is made even where it changes no row.
+        warnings: what its caller is to be told beside what was done.
     """
 
     audit: Audit
@@ -84,6 +85,7 @@ class ChangeSet:
     seen: Seen = field(default_factory=dict)
     looked: bool = False
     afresh: frozenset[int] | None = None
+    warnings: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.afresh is not None or any(self.counts().values())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "PHYSICAL",
     "Comparison",
     "LogEntry",
     "compare",
@@ -44,6 +45,10 @@ _PHYSICAL = {
     "ReserveFragments": "compact",
     "BaseOperation": "compact",  # what pylance makes of the reservation before a compaction
 }
+
+PHYSICAL = frozenset({"compact", "index", "pause"})
+"""Operations of versions that hold the memories of the one before. Others may have come from
+elsewhere, such as a restore or an append through the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -210,6 +210,14 @@ class Snapshot:
             [self.scan(columns=names, limit=0), *(pa.table(p).select(names) for p in parts if p)]
         )
 
+    def batches_by_ids(
+        self, ids: Collection[str], *, columns: Sequence[str], batch_size: int
+    ) -> Iterator[pa.Table]:
+        """The rows with these ids, in storage order, so many in memory at a time."""
+        addresses = np.sort(self.locate(ids).addresses)
+        for start in range(0, len(addresses), batch_size):
+            yield self.take(addresses[start : start + batch_size], columns)
+
     def locate(self, ids: Collection[str]) -> Located:
         """Where the rows with these ids lie, and which revision of them."""
         names = ["id", *FINGERPRINT]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lance_memory.errors import NotFoundError
 from lance_memory.record import soundness
-from lance_memory.record.memory import SCOPE_LEVELS
+from lance_memory.record.memory import SCOPE_LEVELS, Kind
 from lance_memory.record.rows import EMBEDDING, embeddings, valid_vectors
 from lance_memory.store import MemoryStore
 from lance_memory.view import MemoryView
@@ -159,7 +159,9 @@ def _of_filters(store: MemoryStore, rows: pa.Table) -> Iterator[str]:
 
     for level in SCOPE_LEVELS:
         yield from differing(level, partial(_in_scope, store, level), held(level))
-    yield from differing("states", lambda v: store.count(states=v), held("state"))
+    every = tuple(Kind)  # what an agent is told too, which reads leave out unless asked
+    count = partial(store.count, kinds=every)
+    yield from differing("states", lambda v: count(states=v), held("state"))
     yield from differing("kinds", lambda v: store.count(states="any", kinds=v), held("kind"))
     yield from differing("key", lambda v: store.count(states="any", key=v), held("key"))
     tags = Counter(tag for row in rows["tags"].to_pylist() for tag in set(row or ()))
@@ -190,7 +192,7 @@ def _of_vectors(store: MemoryStore, rows: pa.Table) -> Iterator[str]:
     vectors, ids = embeddings(active), active["id"].to_pylist()
     there = np.flatnonzero(valid_vectors(active))
     for place in there[:: max(1, len(there) // _ASKED)].tolist():
-        hits = store.search(vector=vectors[place], mode="vector", k=1)
+        hits = store.search(vector=vectors[place], mode="vector", k=1, kinds=tuple(Kind))
         if not len(hits) or (hits[0].similarity or 0.0) < 1 - 1e-3:
             yield f"the vector of {ids[place]} does not find it"
 

@@ -25,11 +25,11 @@ from lance_memory import (
 def test_threads_read_and_write_while_upkeep_tags_and_branches_go_on(store):
     """Engine calls that change their handle made others fail with "already borrowed"."""
     store.add_many(f"memory {i}" for i in range(500))
-    stop, failures = threading.Event(), []
+    stop, failures, done = threading.Event(), [], []
 
     def loop(act):
         count = 0
-        while not stop.is_set():
+        while not stop.wait(0.01):  # else upkeep would be overtaken again and again
             count += 1
             try:
                 act(count)
@@ -38,6 +38,7 @@ def test_threads_read_and_write_while_upkeep_tags_and_branches_go_on(store):
             except Exception as error:
                 failures.append(error)
                 return
+        done.append(count)
 
     readers = [
         lambda n: store.count(),
@@ -60,6 +61,7 @@ def test_threads_read_and_write_while_upkeep_tags_and_branches_go_on(store):
     for thread in threads:
         thread.join()
     assert failures == []
+    assert min(done) > 3
 
 
 def tampered(plan, change):

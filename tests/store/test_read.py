@@ -95,6 +95,12 @@ def test_a_list_is_paged_without_gaps_or_repetition(store):
     assert contents(store.list(offset=24)) == ["m24"]
 
 
+def test_the_newest_come_first_where_that_is_asked_for(store):
+    store.add_many(f"m{i:02}" for i in range(25))
+    assert contents(store.list(newest_first=True)) == contents(store.list())[::-1]
+    assert contents(store.list(newest_first=True, limit=2, offset=1)) == ["m23", "m22"]
+
+
 @pytest.mark.parametrize("paging", [{"limit": -1}, {"offset": -1}], ids=str)
 def test_a_page_cannot_be_negative(store, paging):
     with pytest.raises(InvalidInputError, match="neither can be negative"):
@@ -264,6 +270,17 @@ def test_a_least_quality_leaves_out_what_was_rated_lower_or_not_at_all(store):
         assert store.count(min_quality=least) == passing
 
 
+def test_a_least_importance_leaves_out_what_matters_less(store):
+    """The column has 32 bits: 0.1 is not less than itself."""
+    for i in range(11):
+        store.add(f"matters {i}", importance=i / 10)
+    store.add("not told")  # 0.5
+    for least, passing in ((0, 12), (0.1, 11), (0.5, 7), (0.7, 4), (1, 1), (1e-9, 11)):
+        assert store.count(min_importance=least) == passing
+    found = store.search("matters", k=20, mode="text", min_importance=0.9)
+    assert {hit.memory.content for hit in found} == {"matters 9", "matters 10"}
+
+
 def test_without_a_filter_the_visible_ones_pass_and_with_any_every_one(full):
     everything = sorted(m["content"] for m in MEMORIES)
     assert sorted(contents(full.list(states="any"))) == everything
@@ -298,6 +315,8 @@ BAD_FILTERS = [
     ({"states": "gone"}, r"no state 'gone'; there are: active, pending"),
     ({"since": datetime(2024, 1, 1)}, r"since=.* has no time zone; give one"),
     ({"until": datetime(2024, 1, 1)}, r"until=.* has no time zone"),
+    ({"min_importance": -0.1}, "min_importance=-0.1; it takes a number within 0..1"),
+    ({"min_importance": "high"}, "min_importance='high'"),
     ({"min_quality": 1.5}, "min_quality=1.5; it takes a number within 0..1"),
     ({"min_quality": "high"}, "min_quality='high'"),
     ({"min_quality": True}, "min_quality=True"),

@@ -267,8 +267,15 @@ def test_only_the_scopes_part_of_a_version_is_reverted(both, ana):
         lambda h, p: h.checkout(1, p),
         lambda h, p: h.optimize(),
         lambda h, p: h.build_index(),
+        lambda h, p: h.tags(),
+        lambda h, p: h.branches(),
+        lambda h, p: h.at(h.version).tags(),
+        lambda h, p: h.at(h.version).branches(),
     ],
-    ids=["tag", "untag", "branch", "delete_branch", "checkout", "optimize", "build_index"],
+    ids=[
+        *("tag", "untag", "branch", "delete_branch", "checkout", "optimize", "build_index"),
+        *("tags", "branches", "past tags", "past branches"),
+    ],
 )
 def test_what_concerns_the_whole_store_is_refused(ana, tmp_path, act):
     with pytest.raises(ScopeError, match="concerns the whole store"):
@@ -313,6 +320,21 @@ def test_a_scope_needs_names(store, levels):
 def test_the_numbers_are_the_scopes(ana):
     stats = ana.stats()
     assert (stats.rows, stats.visible, stats.users, stats.scope) == (1, 1, 1, Scope(user="ana"))
+
+
+def test_names_of_versions_are_the_owners(both, ana):
+    """They may be about anybody, so they are not listed; a tag that one was told works."""
+    both.tag("before-bob-left")
+    both.branch("without-bob")
+    both.update("id-ana", content="ana likes coffee")
+    assert (ana.stats().tags, ana.stats().branches) == ({}, ())
+    assert (both.stats().tags, both.stats().branches) == ({"before-bob-left": 3}, ("without-bob",))
+    assert ana.at("before-bob-left").get("id-ana").content == "ana likes tea"
+    with pytest.raises(NotFoundError) as error:
+        ana.at("nothing")
+    assert "bob" not in str(error.value)
+    ana.rollback("before-bob-left")
+    assert ana.get("id-ana").content == "ana likes tea"
 
 
 def test_an_id_taken_outside_is_a_conflict(ana):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import tending_child
+from forked import Forked
 from tending_child import EAGER
 
 import lance_memory
@@ -38,15 +39,7 @@ CHILD = Path(tending_child.__file__)
 
 def child(*words):
     """A process that runs `tending_child.py`."""
-    folders = Path(lance_memory.__file__).parents[1], CHILD.parent
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
-    )
+    return Forked(CHILD, *words)
 
 
 def worked_on(store):

@@ -42,12 +42,16 @@ _FILE_ROWS = 16 * BATCH_ROWS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveSource:
-    """What an archive is made from: the memories that pass `filter` at `snapshot`."""
+    """What an archive is made from: the memories that pass `filter` at `snapshot`.
+
+    Of `ids`, where they are given: these, which are chosen in a way that no filter says.
+    """
 
     table: Table
     snapshot: Snapshot
     filter: Filter
     moment: datetime
+    ids: tuple[str, ...] | None = None
 
     @property
     def predicate(self) -> str | None:
@@ -68,7 +72,8 @@ class ArchiveSource:
             memories=states.total(),
             states=dict(sorted(states.items())),
             scope=self.filter.scope.names(),
-            filtered=self.filter != Filter(scope=self.filter.scope, states="any"),
+            filtered=self.ids is not None
+            or self.filter != Filter(scope=self.filter.scope, states="any"),
             embedding_model=fmt.embedding_model,
             dimension=fmt.dimension,
             metric=fmt.metric,
@@ -146,10 +151,14 @@ def _in_files(source: ArchiveSource) -> Iterator[Iterator[pa.RecordBatch]]:
 
 def stored_batches(source: ArchiveSource) -> Iterator[pa.RecordBatch]:
     """The memories, every column of them, a batch in memory at a time."""
-    schema = archive_schema(source.snapshot.schema)
-    for batch in source.snapshot.batches(
-        source.predicate, columns=schema.names, batch_size=BATCH_ROWS
-    ):
+    schema, names = archive_schema(source.snapshot.schema), source.snapshot.schema.names
+    if source.ids is not None:
+        for rows in source.snapshot.batches_by_ids(
+            source.ids, columns=names, batch_size=BATCH_ROWS
+        ):
+            yield from (_as_stored(batch, schema) for batch in rows.combine_chunks().to_batches())
+        return
+    for batch in source.snapshot.batches(source.predicate, columns=names, batch_size=BATCH_ROWS):
         yield _as_stored(batch, schema)
 
 

@@ -16,9 +16,10 @@ from lance_memory.errors import StoreFormatError
 from lance_memory.files import saving
 from lance_memory.move.archive.export import BATCH_ROWS
 from lance_memory.move.archive.files import Archive, ArchiveManifest
-from lance_memory.move.archive.incoming import Incoming, aside, take_in_archive
+from lance_memory.move.archive.incoming import Incoming, take_in_archive
 from lance_memory.move.archive.merging import ImportConflict, Merge, OnConflict, merge, renamed
 from lance_memory.move.archive.rules import refuse_unsound
+from lance_memory.record.aside import aside
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING, patched, vector_array
 from lance_memory.record.soundness import COLUMNS
@@ -47,6 +48,7 @@ class ImportResult:
         dry_run: nothing was written; this is what would be.
         manifest: the archive's.
         upkeep: why the last upkeep of the store failed; "" where it did not.
+        warnings: as in `WriteResult`.
     """
 
     uri: str
@@ -59,6 +61,7 @@ class ImportResult:
     dry_run: bool
     manifest: ArchiveManifest
     upkeep: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         told = {
@@ -176,8 +179,9 @@ class _Coming:
             audit = self._plan.audit(self._manifest)
             return ChangeSet(audit=audit, inserts=rows, looked=True)
 
-        _, written, failed = self._plan.commit(change)
-        return replace(self._result(merged, written), upkeep=failed)
+        done, written, failed = self._plan.commit(change)
+        found = self._result(merged, written)
+        return replace(found, upkeep=failed, warnings=done.warnings)
 
     def _merged(self, snapshot: Snapshot) -> Merge:
         rows, plan = self._incoming.rows, self._plan

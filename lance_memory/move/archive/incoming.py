@@ -6,7 +6,7 @@ and nothing of the store is touched before the last row was looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lance_memory.errors import InvalidInputError, LanceMemoryError, RejectedError
 from lance_memory.move.archive.export import BATCH_ROWS, archive_schema
 from lance_memory.move.archive.files import Archive, ArchivedFile
+from lance_memory.record.aside import aside
 from lance_memory.record.checks import check
 from lance_memory.record.identity import content_hashes
 from lance_memory.record.memory import Scope
@@ -25,7 +26,7 @@ from lance_memory.record.rows import EMBEDDING, valid_vectors
 from lance_memory.record.schema import arrow_schema
 from lance_memory.record.values import json_text
 
-__all__ = ["Incoming", "aside", "take_in_archive"]
+__all__ = ["Incoming", "take_in_archive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +80,6 @@ def take_in_archive(
     _refuse_doubled(archive, ids)
     had = np.concatenate(found) if found else np.zeros(0, np.bool_)
     return Incoming(rows=table, had_vector=had, outside=outside)
-
-
-def aside(parts: Iterable[pa.Table], schema: pa.Schema, path: Path) -> pa.Table:
-    """The parts as one table of `schema` that lies in a file, mapped into memory."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for part in parts:
-            writer.write_table(part.cast(schema))
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
 
 
 def _checked(archive: Archive, file: ArchivedFile) -> Iterator[pa.Table]:

@@ -21,14 +21,14 @@ from lance_memory.errors import (
 )
 from lance_memory.files import CheckedFile, beside, saving
 from lance_memory.move.archive.export import ArchiveSource, export_archive, stored_batches
-from lance_memory.move.archive.files import Archive, archive_place
+from lance_memory.move.archive.files import MANIFEST, Archive, archive_place
 from lance_memory.move.private import settle
 from lance_memory.record.identity import content_hashes
 from lance_memory.record.rows import FINGERPRINT, Fingerprint
 from lance_memory.record.times import parse_instant
 from lance_memory.storage.naming import holding
 
-__all__ = ["ArchiveResult", "place_to_put_away", "put_away", "retiring"]
+__all__ = ["ArchiveResult", "file_in", "place_to_put_away", "put_away", "retiring"]
 
 _TOLD = ("id", *FINGERPRINT, "content")
 
@@ -54,10 +54,16 @@ class ArchiveResult:
     upkeep: str = ""
 
 
-def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
+def put_away(source: ArchiveSource, path: Path, *, some: bool = False) -> dict[str, Fingerprint]:
     """Write the memories to `path`, read them back, and say which content of which they are.
 
     Where the same memories are at `path` already, as after a kill, they are only read back.
+
+    Args:
+        source: the memories.
+        path: where they go.
+        some: some of them being at `path` is enough: then these alone are said. For what becomes
+            more with time, so that a call that was killed is not the same any more.
 
     Raises:
         InvalidInputError: something else is at `path`.
@@ -67,8 +73,10 @@ def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
     if not wanted:  # nothing to put away is no reason for a file
         return {}
     if path.exists():
-        if _same(path, wanted):
-            return wanted
+        there = _found(path) or {}
+        known = {i: seen for i, seen in there.items() if wanted.get(i) == seen}
+        if there == wanted or (some and known):
+            return known
         raise InvalidInputError(
             f"something else is at {path}; nothing was written: name another place"
         )
@@ -82,7 +90,7 @@ def put_away(source: ArchiveSource, path: Path) -> dict[str, Fingerprint]:
             write(source, file)
             file.close()
             settle(folder / "whole", path)
-    if not _same(path, wanted):
+    if _found(path) != wanted:
         raise StorageError(
             f"{path} does not read back as what was written to it; nothing was retired: check the "
             "disk, and remove the file"
@@ -120,7 +128,31 @@ def retiring(path: Path) -> Iterator[None]:
         raise StorageError(told) from error
 
 
+def file_in(path: str | os.PathLike[str], *, prefix: str, name: str) -> Path:
+    """Where `put_away` writes: the file at `path`, or in the directory there a .zip of that name.
+
+    Args:
+        path: a file x.jsonl, x.parquet or x.zip; or a directory, which need not be there.
+        prefix: what a name in a directory begins with; it may be another the next time.
+        name: what it ends with: the same for the same memories, and so is the file.
+
+    Raises:
+        InvalidInputError: as `place_to_put_away`; or the directory is an archive itself.
+    """
+    place, ending = archive_place(path, files=(*_WRITERS, ".zip"))
+    if ending:
+        return place
+    if (place / MANIFEST).exists():
+        raise InvalidInputError(
+            f"{place} is an archive itself; name a directory that archives are kept in, or a file"
+        )
+    known = sorted(place.glob(f"*-{name}.zip"))
+    return known[0] if known else place / f"{prefix}-{name}.zip"
+
+
 def _chosen(source: ArchiveSource) -> dict[str, Fingerprint]:
+    if source.ids is not None:
+        return source.snapshot.locate(source.ids).fingerprints()
     rows = source.snapshot.scan(source.predicate, columns=["id", *FINGERPRINT])
     return {row["id"]: _fingerprint(row) for row in rows.to_pylist()}
 
@@ -146,20 +178,20 @@ def _columns(source: ArchiveSource, file: CheckedFile) -> None:
 _WRITERS = {".jsonl": _lines, ".parquet": _columns}
 
 
-def _same(path: Path, wanted: dict[str, Fingerprint]) -> bool:
-    """Whether these memories, whole, and no others are at `path`."""
+def _found(path: Path) -> dict[str, Fingerprint] | None:
+    """The memories at `path`; None: it is no such file, or is not whole."""
     found: dict[str, Fingerprint] = {}
     count = 0
     try:
         for rows in _read_back(path):
             texts = [row["content"] for row in rows]
             if content_hashes(texts) != [row["content_hash"] for row in rows]:
-                return False
+                return None
             found.update((row["id"], _fingerprint(row)) for row in rows)
             count += len(rows)
     except (LanceMemoryError, OSError, pa.ArrowException, ValueError, KeyError, TypeError):
-        return False
-    return found == wanted and count == len(wanted)
+        return None
+    return found if count == len(found) else None
 
 
 def _read_back(path: Path) -> Iterator[list[dict[str, Any]]]:
