@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from forget_child import embedder
+from forked import Forked
 
-import lance_memory
 from lance_memory import ConflictError, LanceMemoryError, MemoryStore, NotFoundError
 
 SECRET = "the zanzibarine recipe of quxomatic personage"
@@ -27,13 +24,7 @@ def opened(path):
 
 
 def child(path, last):
-    environment = {**os.environ, "PYTHONPATH": str(Path(lance_memory.__file__).parents[1])}
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), str(path), "ann", str(last)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    return Forked(CHILD, path, "ann", last)
 
 
 def a_store(path):

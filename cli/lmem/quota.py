@@ -1,0 +1,81 @@
+"""quota: what tenants use, and what they may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmem.command import Call, command
+from lmem.options import Scoped
+from lmem.output import plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lance_memory import QuotaStatus, QuotaUse
+
+__all__ = ["register"]
+
+_OVER = 1
+
+
+def quota(
+    call: Call,
+    scope: Scoped,
+    *,
+    quotas: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help='JSON such as {"default": {"rows": {"soft": 80, "hard": 100}}, "tenants": '
+            '{"acme": {"rows": 1000, "calls_a_day": 500}}}; else $LMEM_QUOTAS.',
+        ),
+    ] = None,
+) -> None:
+    """What each tenant uses of its quota; exit code 1 where one is above a soft limit, or full.
+
+    Rows, vectors and bytes (of content and metadata) are those of memories that are active or
+    pending: what is superseded or retired takes nothing. Where $LMEM_QUOTAS names such a file,
+    every write of lmem keeps to it.
+    """
+    call.quotas = quotas or call.quotas
+    store = call.open(scope)
+    found = [store.quota()] if store.scope else store.quotas()
+    over = [one.tenant for one in found if one.over_soft or one.full]
+    call.out.show(
+        [_told(one) for one in found],
+        human=lambda: _drawn(call, found),
+        quiet=over or ["within"],
+    )
+    if over:
+        raise typer.Exit(_OVER)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command to `app`."""
+    command(app)(quota)
+
+
+def _told(status: QuotaStatus) -> dict[str, object]:
+    return {**plain(status), "over_soft": status.over_soft, "full": status.full}
+
+
+def _drawn(call: Call, found: list[QuotaStatus]) -> RenderableType:
+    rows = [
+        (status.tenant or "(none)", use.resource, *map(_number, numbers), _mark(use))
+        for status in found
+        for use in status.uses
+        if (numbers := (use.used, use.soft, use.hard))[0] is not None
+    ]
+    columns = ["TENANT", "RESOURCE", "USED", "SOFT", "HARD", ""]
+    drawn: RenderableType = call.draw.rows(columns, rows, width=call.out.width).table
+    return drawn
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _mark(use: QuotaUse) -> str:
+    return "full" if use.full else "above the soft limit" if use.over_soft else ""
