@@ -7,6 +7,7 @@ an index look better than it is under a filter that keeps one topic.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -64,13 +65,14 @@ def questions(among: NDArray[np.float32], count: int, seed: int) -> NDArray[np.f
     return around(chosen, 1.0 / np.sqrt(DIMENSION), rng)
 
 
-def vocabulary() -> list[str]:
+@cache
+def vocabulary() -> tuple[str, ...]:
     """Pronounceable words, all different."""
     rng = np.random.default_rng(11)
     words: dict[str, None] = {}
     while len(words) < VOCABULARY:
         words["".join(rng.choice(SYLLABLES, size=rng.integers(2, 5)))] = None
-    return list(words)
+    return tuple(words)
 
 
 def frequencies() -> NDArray[np.float64]:

@@ -54,7 +54,7 @@ class Sizes:
     scope: int = 1_000
 
 
-QUICK = Sizes(rows=3_000, near=600, runs=1, questions=5, scopes=5, scope=200)
+QUICK = Sizes(rows=2_100, near=400, runs=1, questions=5, scopes=5, scope=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

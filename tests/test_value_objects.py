@@ -200,7 +200,7 @@ WRONG = [
             "ranking": ("best", 5, {}),
         },
     ),
-    (where, {"min_quality": SHARE}),
+    (where, {"min_importance": SHARE, "min_quality": SHARE}),
     (
         Retry,
         {

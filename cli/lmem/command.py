@@ -18,14 +18,14 @@ import typer
 
 from lmem.ending import answered
 from lmem.errors import INTERRUPTED, Unconfirmed, no_branch
-from lmem.files import remove_store
-from lmem.options import Common, Gate, Scoped, when
+from lmem.files import read_json, remove_store
+from lmem.options import QUOTAS, Common, Gate, Scoped, when
 from lmem.output import Format, Output, complain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Embedder, Memory, MemoryStore, MemoryView, WritePath
+    from lance_memory import Embedder, Memory, MemoryStore, MemoryView, Quotas, WritePath
     from lmem.names import Names
 
 __all__ = ["Call", "approved", "command"]
@@ -42,6 +42,7 @@ class Call:
         self.recording = False
         self.embedding = True
         self.write_path: WritePath | None = None
+        self.quotas = os.environ.get(QUOTAS) or None
         self._store: MemoryStore | None = None
         self._past: MemoryView | None = None
         self._unmake: Callable[[], None] | None = None
@@ -68,6 +69,11 @@ class Call:
         return store.scoped(**levels) if levels else store
 
     @property
+    def whole(self) -> MemoryStore:
+        """The store that was opened, kept to no scope; it knows the tags."""
+        return self._store or self.open()
+
+    @property
     def is_new(self) -> bool:
         """Whether `open` would make the store."""
         from lance_memory import NotFoundError
@@ -89,7 +95,8 @@ class Call:
         store = self.open(scope)
         if at is None:
             return store
-        self._past = self.open().at(when(at, store))
+        whole = self.whole
+        self._past = whole.at(when(at, whole))
         return self._past.scoped(**store.scope.given()) if store.scope else self._past
 
     def names(self, shown: Sequence[Memory]) -> Names:
@@ -148,6 +155,14 @@ class Call:
 
         return embedder_named(self.common.embedder)
 
+    def _quotas(self) -> Quotas | None:
+        """What tenants may have, as the file says; None: whatever they like."""
+        if self.quotas is None:
+            return None
+        from lance_memory import Quotas
+
+        return Quotas.from_json(read_json(self.quotas))
+
     @property
     def _branch(self) -> str:
         return self.common.branch or "main"
@@ -173,6 +188,7 @@ class Call:
                 durability=self.common.durability or "process",
                 write_path=self.write_path,
                 ledger=self.common.ledger or None,
+                quotas=self._quotas(),
             )
         except NotFoundError:
             if self._branch == "main":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,16 @@ from lmem.output import plain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Dreamer, DreamResult, DreamStatus, Triggers
+    from lance_memory import (
+        DistillResult,
+        Dreamer,
+        DreamResult,
+        DreamStatus,
+        Execution,
+        MemoryStore,
+        Transform,
+        Triggers,
+    )
 
 __all__ = ["register"]
 
@@ -70,6 +80,10 @@ def dream(
     status: Annotated[
         bool, typer.Option("--status", help="What runs, what the last pass did, what is new.")
     ] = False,
+    distill: Annotated[
+        bool,
+        typer.Option("--distill", help="Make snapshots of sessions and days first, in each pass."),
+    ] = False,
     show: Annotated[int, typer.Option(metavar="N", min=0, help="Clusters to show at most.")] = 20,
 ) -> None:
     """Consolidate in the background, when a trigger says so, until Ctrl-C or SIGTERM.
@@ -86,17 +100,19 @@ def dream(
     triggers = triggering.triggers()
     from lance_memory import Dreamer
 
+    execution = transforming.execution(patience=Dreamer.EXECUTION.timeout)
     with transforming.opened() as transform:
         dreamer = Dreamer(
             call.open(scope),
             triggers=triggers,
             options=clustering.options(),
             transform=transform,
-            execution=transforming.execution(patience=Dreamer.EXECUTION.timeout),
+            execution=execution,
             guard=guarding.guard(),
             bounds=bounding.bounds(Dreamer.BOUNDS),
             every=min(_OFTEN, triggers.idle or _OFTEN),
             told=passes.put,
+            also=partial(_distilled, transform, execution) if distill else None,
             **filters.where(),
         )
         if status:
@@ -114,6 +130,12 @@ def dream(
 def register(app: typer.Typer) -> None:
     """Add this command to `app`."""
     command(app)(dream)
+
+
+def _distilled(transform: Transform, execution: Execution, store: MemoryStore) -> DistillResult:
+    from lance_memory import Distiller
+
+    return Distiller(store, transform, execution=execution).distill()
 
 
 def _until_ended(call: Call, dreamer: Dreamer, passes: SimpleQueue[DreamResult]) -> None:
@@ -168,7 +190,8 @@ def _line(call: Call, result: DreamResult) -> str:
     failed = f"; {result.failed} of {asked} failed" if result.failed else ""
     cut = f"; not all was looked at: {result.cut}" if result.cut else ""
     why = f"{result.trigger or 'dream'}, {result.seconds:.1f} s"
-    return f"{result.at:%Y-%m-%d %H:%M:%S}  {what}{failed}{cut} ({why})"
+    also = f"; distilled: {result.also}" if result.also else ""
+    return f"{result.at:%Y-%m-%d %H:%M:%S}  {what}{failed}{cut}{also} ({why})"
 
 
 def _show_plan(call: Call, dreamer: Dreamer, show: int) -> None:

@@ -112,6 +112,7 @@ def _known(error: Exception) -> int | None:
         (lm.NotFoundError, NOT_FOUND),
         (lm.ConflictError, CONFLICT),
         (lm.RejectedError, REJECTED),
+        (lm.QuotaExceededError, REJECTED),
         (lm.InvalidInputError, USAGE),
         (lm.AmbiguousError, USAGE),
         (lm.ScopeError, USAGE),

@@ -21,6 +21,7 @@ __all__ = [
     "Batch",
     "InputFormat",
     "read_batch",
+    "read_json",
     "read_plan",
     "rejected_in",
     "remove_store",
@@ -110,6 +111,15 @@ def read_plan(path: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{path!r} is no saved plan: it is not UTF-8") from error
+
+
+def read_json(path: str) -> Any:
+    """What a file of JSON says, or what stdin does."""
+    data = sys.stdin.buffer.read() if path == "-" else _bytes(path)
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path!r} is no JSON that can be read: {error}") from error
 
 
 def save_plan(path: str, text: str) -> None:

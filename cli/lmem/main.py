@@ -22,7 +22,9 @@ try:
     from typer.main import get_command
 
     from lmem import (
+        context,
         curate,
+        distill,
         doctor,
         dream,
         export,
@@ -33,10 +35,16 @@ try:
         lineage,
         migrate,
         move,
+        procedures,
+        profile,
+        quota,
         reads,
+        retention,
+        share,
         usage,
         versions,
         waiting,
+        workspace,
         writes,
     )
     from lmem.ending import answered, own
@@ -161,9 +169,13 @@ try:
         jobs,
         reads,
         usage,
+        context,
         lineage,
         curate,
         dream,
+        distill,
+        retention,
+        quota,
         export,
         move,
         versions,
@@ -171,6 +183,10 @@ try:
         migrate,
         doctor,
         forget,
+        share,
+        procedures,
+        profile,
+        workspace,
     ):
         group.register(app)
 except KeyboardInterrupt:

@@ -54,7 +54,11 @@ class Output:
             lines: what "jsonl" prints, a line each; by default the items of a list, or `data`.
             human: makes what "human" prints; called in that format only.
             quiet: what "quiet" prints, a line each: ids, or a version number.
+
+        Warnings that the data has are told beside it.
         """
+        for warning in getattr(data, "warnings", ()):
+            self.note(f"warning: {warning}")
         if self.format is Format.HUMAN:
             _draw(human(), sys.stdout)
         elif self.format is Format.JSON:
@@ -76,16 +80,21 @@ class Output:
         _draw(human(), sys.stderr)
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Something to call with (done, in all); None where nobody looks."""
+    def progress(self, what: str) -> Iterator[Callable[..., None] | None]:
+        """Something to call with (done, in all, what of); None where nobody looks."""
         if not sys.stderr.isatty() or not self.is_human:
             yield None
             return
-        from rich.progress import Progress
+        from rich.progress import MofNCompleteColumn, Progress
 
-        with Progress(console=_console(sys.stderr), transient=True) as bar:
+        columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+        with Progress(*columns, console=_console(sys.stderr), transient=True) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+            def told(done: int, total: int, of: str = what) -> None:
+                bar.update(task, completed=done, total=total, description=of)
+
+            yield told
 
     def note(self, message: str) -> None:
         """Something worth knowing that is not the answer."""
@@ -104,7 +113,8 @@ def complain(message: str, *, label: str = "error: ") -> None:
 
 def clean(text: str) -> str:
     """`text` without what would steer the terminal: control characters are written out."""
-    return "".join(c if c.isprintable() or c in "\n\t" else _written_out(c) for c in text)
+    steering = (c for c in set(text) if not c.isprintable() and c not in "\n\t")
+    return text.translate({ord(c): _written_out(c) for c in steering})
 
 
 def plain(value: Any, *, embedding: bool = False) -> Any:

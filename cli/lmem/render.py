@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "beside",
+    "blocks",
     "changes",
     "cluster_plan",
     "count",
@@ -125,6 +126,14 @@ def hits(result: SearchResult, names: Names, *, explain: bool) -> RenderableType
         m = hit.memory
         parts += _block(f"{hit.score:.3f}  {names(m)}  {_day(m.happened_at)}", m.content)
         parts += [_indented(hit.explain(), "dim")] if explain else []
+    return Group(*parts)
+
+
+def blocks(found: Iterable[tuple[str, Sequence[str]]]) -> RenderableType:
+    """A line about each, and its lines below."""
+    parts: list[RenderableType] = []
+    for head, lines in found:
+        parts += [Text(clean(head), style="bold"), *(_indented(_flat(one)) for one in lines)]
     return Group(*parts)
 
 

@@ -44,7 +44,7 @@ def log(
     """
     view = call.view(scope, at.at)
     entries = view.log(limit=limit, upkeep=upkeep)
-    tags = view.tags()
+    tags = call.whole.tags()
     marked = [
         {**plain(e), "tags": [tag for tag, version in tags.items() if version == e.version]}
         for e in entries
@@ -70,7 +70,8 @@ def diff(
 ) -> None:
     """What differs between two versions."""
     store = call.open(scope)
-    found = store.diff(when(before, store), None if after is None else when(after, store))
+    whole = call.whole
+    found = store.diff(when(before, whole), None if after is None else when(after, whole))
     call.out.show(
         found,
         lines=_lines(found),
@@ -179,7 +180,7 @@ def rollback(
     Later versions stay readable. With a scope, only that scope goes back.
     """
     store = call.open(scope)
-    _undone(call, store, "rollback", when(version, store), gate=gate, show=show)
+    _undone(call, store, "rollback", when(version, call.whole), gate=gate, show=show)
 
 
 def revert(

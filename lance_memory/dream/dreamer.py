@@ -75,6 +75,7 @@ class Dreamer:
         bounds: Bounds = BOUNDS,
         every: timedelta = timedelta(seconds=5),
         told: Callable[[DreamResult], None] | None = None,
+        also: Callable[[MemoryStore], object] | None = None,
         clock: Clock = utc_now,
         **where: Unpack[Where],
     ) -> None:
@@ -93,6 +94,10 @@ class Dreamer:
             every: how often to look whether a pass is due.
             told: called with each result of a pass in the background, in a thread of the
                 dreamer's; it must not call `stop`.
+            also: called with the store at the beginning of each pass, before anything is
+                consolidated, such as `lambda store: Distiller(store).distill()`. What it gives is
+                told as `DreamResult.also`, as a text; where it fails, that is told, and the pass
+                goes on. A dry run leaves it out.
             clock: gives the present moment; the store's times should be of the same clock.
             where: which memories to consider, see `Where`; visible ones by default.
 
@@ -124,6 +129,7 @@ class Dreamer:
             where=where,
             about=about(store, where),
             news=self._news,
+            also=also,
         )
         self._triggers = triggers
         self._every = every

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +33,8 @@ from lance_memory.store import MemoryStore
 
 __all__ = ["OnePass", "about"]
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnePass:
@@ -46,6 +49,7 @@ class OnePass:
     where: Where
     about: str
     news: News
+    also: Callable[[MemoryStore], object] | None = None
 
     @property
     def file(self) -> Path:
@@ -137,8 +141,10 @@ class OnePass:
         self, trigger: str, stop: threading.Event, at: datetime, before: Course
     ) -> tuple[DreamResult, Course]:
         start = time.monotonic()
+        also = ""
         try:
             begun = self._begin(before)
+            also = "" if stop.is_set() else self._beside()
             plan = self._plan(stop, begun)
             plan.refuse_failures()
             plan.refuse_unanswered()
@@ -151,6 +157,7 @@ class OnePass:
                 trigger=trigger,
                 version=self.store.version,
                 seconds=time.monotonic() - start,
+                also=also,
             )
             return failed, before.then(failed)
         result = success(
@@ -160,8 +167,20 @@ class OnePass:
             version=write.version,
             outcome=DreamOutcome.CONSOLIDATED if plan.accepted else DreamOutcome.NOTHING,
             seconds=time.monotonic() - start,
+            also=also,
         )
         return result, before.then(result, begun=begun, stretch=stretch)
+
+    def _beside(self) -> str:
+        """What came of what the pass does beside consolidating; it never ends the pass."""
+        if self.also is None:
+            return ""
+        try:
+            return str(self.also(self.store))
+        except Exception as error:  # noqa: BLE001 - it is anybody's code, and is told of
+            told = str(error) if isinstance(error, LanceMemoryError) else repr(error)
+            _LOG.warning("what a pass does beside consolidating failed: %s", type(error).__name__)
+            return f"failed: {told}"
 
     def _begin(self, before: Course) -> Mark | None:
         return before.begin(new=self.news.since(before.seen) > 0)

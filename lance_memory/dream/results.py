@@ -43,6 +43,8 @@ class DreamResult:
         cut: why it ended before all clusters were looked at; empty: it did not.
         seconds: how long it took.
         reason: why it failed, or who is under way.
+        also: what came of what it was to do beside; empty: nothing was. It may have made a version
+            of its own, whatever became of the pass.
         plan: what it did or would do, with the reasons; not kept in the status.
         error: what made it fail; not kept in the status.
     """
@@ -58,6 +60,7 @@ class DreamResult:
     cut: str = ""
     seconds: float = 0.0
     reason: str = ""
+    also: str = ""
     plan: ConsolidationPlan | None = field(default=None, repr=False, compare=False)
     error: LanceMemoryError | None = field(default=None, repr=False, compare=False)
 
@@ -75,6 +78,7 @@ def success(
     trigger: str,
     version: int,
     seconds: float,
+    also: str = "",
 ) -> DreamResult:
     """A pass that was carried through, or planned."""
     return DreamResult(
@@ -88,6 +92,7 @@ def success(
         rows_saved=plan.rows_saved,
         cut=plan.cut,
         seconds=round(seconds, 3),
+        also=also,
         plan=plan,
     )
 
@@ -99,6 +104,7 @@ def failure(
     trigger: str = "",
     version: int | None = None,
     seconds: float = 0.0,
+    also: str = "",
 ) -> DreamResult:
     """A pass that failed, or was stopped."""
     stopped = isinstance(error, StoppedError)
@@ -110,6 +116,7 @@ def failure(
         trigger=trigger,
         seconds=round(seconds, 3),
         reason=str(error) if known else f"{type(error).__name__}: {error}",
+        also=also,
         error=error if isinstance(error, LanceMemoryError) else None,
     )
 

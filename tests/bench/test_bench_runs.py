@@ -1,13 +1,13 @@
 """The measuring scripts run, and say what they promise to say."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from bench import overhead
+
 FIELDS = {
     *("bench", "ours_ms", "raw_ms", "ratio", "n", "rows", "bar", "met"),
     *("python", "pylance", "pyarrow", "cores", "seed"),
@@ -16,10 +16,9 @@ FIELDS = {
 
 @pytest.fixture(scope="module")
 def lines():
-    command = [sys.executable, ROOT / "bench" / "overhead.py", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    with redirect_stdout(StringIO()) as said:
+        overhead.main(["--quick"])
+    return [json.loads(line) for line in said.getvalue().splitlines()]
 
 
 def test_every_measurement_of_the_overhead_is_one_json_line_with_all_fields(lines):

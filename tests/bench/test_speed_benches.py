@@ -8,23 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import durability, forget, growth, peers, search, upkeep
 from bench.corpus import DIMENSION, corpus, questions, sentences
 from bench.peers import PEERS, installed
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def lines_of(script, *arguments):
-    command = [sys.executable, ROOT / "bench" / script, *arguments]
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, cwd=ROOT, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+@pytest.fixture
+def lines_here(capfd):
+    """What a script says; those of its processes are its own."""
+
+    def run(main, *arguments):
+        main(arguments)
+        return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+    return run
 
 
-def test_every_speed_measurement_says_whether_it_met_its_bar():
-    lines = lines_of("search.py", "--quick")
+def test_every_speed_measurement_says_whether_it_met_its_bar(lines_here):
+    lines = lines_here(search.main, "--quick")
     names = [line["bench"] for line in lines]
     assert len(set(names)) == len(names)
     assert {
@@ -51,7 +54,10 @@ def test_every_speed_measurement_says_whether_it_met_its_bar():
 
 
 def test_curation_is_measured_from_the_join_to_the_search_after_a_pass():
-    lines = {line["bench"]: line for line in lines_of("curate.py", "--quick")}
+    command = [sys.executable, "bench/curate.py", "--quick"]  # it sets a variable of the engine's
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = {line["bench"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert {
         "clustering_greedy",
         "clustering_in_blocks",
@@ -64,19 +70,18 @@ def test_curation_is_measured_from_the_join_to_the_search_after_a_pass():
     assert all("met" in line for line in lines.values())
 
 
-def test_what_grows_is_measured_in_one_line_for_each_number_of_rows():
-    lines = lines_of("growth.py", "--rows", "300", "600", "--questions", "3")
+def test_what_grows_is_measured_in_one_line_for_each_number_of_rows(lines_here):
+    lines = lines_here(growth.main, "--rows", "300", "600", "--questions", "3")
     assert [line["rows"] for line in lines] == [300, 600]
     for line in lines:
         assert line["recall_at_10"] == 1.0
         assert min(line[k] for k in ("search_p50_ms", "build_s", "build_peak_mb", "disk_mb")) > 0
 
 
-def test_a_peer_that_is_not_installed_is_reported_and_not_invented():
+def test_a_peer_that_is_not_installed_is_reported_and_not_invented(lines_here):
     missing = [name for name in PEERS if not installed(name)]
-    lines = lines_of(
-        "peers.py", "--rows", "300", "--questions", "3", "--only", *missing[:1], "lance-memory"
-    )
+    words = ["--rows", "300", "--questions", "3", "--only", *missing[:1], "lance-memory"]
+    lines = lines_here(peers.main, *words)
     told = {(line["peer"], line["measure"]) for line in lines}
     ours = {measure for peer, measure in told if peer == "lance-memory"}
     assert {"bulk", "disk", "search", "recall_at_10", "memory"} <= ours
@@ -114,23 +119,23 @@ def test_every_peer_says_its_settings_and_its_durability(name):
     assert peer.durability
 
 
-def test_tended_single_adds_are_measured_against_a_batch():
-    (line,) = lines_of("upkeep.py", "--rows", "80", "--inline")
+def test_tended_single_adds_are_measured_against_a_batch(lines_here):
+    (line,) = lines_here(upkeep.main, "--rows", "80", "--inline")
     assert (line["bench"], line["rows"], line["upkeep_failures"]) == ("upkeep_inline", 80, [])
     assert line["met"] == {bar: line[bar] <= most for bar, most in line["bars"].items()}
     assert line["fragments"] < 40
 
 
-def test_forgetting_a_tenant_is_measured_with_and_without_a_tag():
-    lines = lines_of("forget.py", "--tenants", "2", "--rows", "50")
+def test_forgetting_a_tenant_is_measured_with_and_without_a_tag(lines_here):
+    lines = lines_here(forget.main, "--tenants", "2", "--rows", "50")
     assert [(x["forgotten"], x["tagged"], x["found"]) for x in lines] == [
         (50, False, 0),
         (50, True, 0),
     ]
 
 
-def test_durable_writes_are_measured_against_others_and_a_bare_fsync():
-    lines = {line["bench"]: line for line in lines_of("durability.py", "--quick")}
+def test_durable_writes_are_measured_against_others_and_a_bare_fsync(lines_here):
+    lines = {line["bench"]: line for line in lines_here(durability.main, "--quick")}
     assert [*lines] == [
         "durability_single_add",
         "durability_concurrent_adds",

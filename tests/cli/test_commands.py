@@ -7,7 +7,7 @@ import json
 import pytest
 from command_tree import commands
 
-from lance_memory import MemoryStore
+from lance_memory import MemoryStore, ProceduralMemory, ProfileMemory, Workspace
 
 TEXT = "I was born in Porto, and I work as a nurse."
 FORMATS = ["human", "json", "jsonl", "quiet"]
@@ -39,6 +39,7 @@ COMMANDS = {
     "get": ["get", "k0"],
     "list": ["list", "--user", "ann"],
     "search": ["search", "kettle", "--mode", "text"],
+    "context": ["context", "kettle", "--user", "ann", "--session", "s", "--budget", "200"],
     "related": ["related", "k0"],
     "queries": ["queries"],
     "usage": ["usage"],
@@ -55,6 +56,9 @@ COMMANDS = {
     "consolidate": ["consolidate", "--dry-run", "--min-similarity", "0.5"],
     "apply": ["apply", "PLAN", "--yes"],
     "dream": ["dream", "--once", "--min-similarity", "0.5"],
+    "retention": ["retention", "--stay", "episodic=0.001s", "--archive", "COPY", "--yes"],
+    "quota": ["quota"],
+    "distill": ["distill", "--topic", "kettle", "--user", "ann"],
     "optimize": ["optimize"],
     "migrate": ["migrate"],
     "reembed": ["reembed", "--model", "minilm", "--dry-run"],
@@ -68,6 +72,29 @@ COMMANDS = {
     "checkout": ["checkout", "3", "COPY"],
     "rollback": ["rollback", "start", "--yes"],
     "revert": ["revert", "4", "--yes"],
+    "procedures list": ["procedures", "list"],
+    "procedures show": ["procedures", "show", "brew"],
+    "procedures best": ["procedures", "best", "boil the kettle", "--explain"],
+    "procedures learn": ["procedures", "learn", "new", "--context", "a test", "--step", "run it"],
+    "procedures record": ["procedures", "record", "brew", "--success", "--seconds", "3"],
+    "procedures across-users": ["procedures", "across-users", "--tenant", "t", "--min-users", "2"],
+    "profile list": ["profile", "list"],
+    "profile show": ["profile", "show", "tea"],
+    "profile set": ["profile", "set", "city", "Porto", "--user", "ann", "--confidence", "0.5"],
+    "profile remove": ["profile", "remove", "tea", "--yes", "--reason", "she asked"],
+    "profile history": ["profile", "history", "tea"],
+    "workspace show": ["workspace", "show", "--tenant", "t"],
+    "workspace set": ["workspace", "set", "flag/beta", "true", "--tenant", "t"],
+    "workspace history": ["workspace", "history", "prompt/system", "--diff", "--tenant", "t"],
+    "workspace rollback": ["workspace", "rollback", "prompt/system", "1", "--tenant", "t", "--yes"],
+    "workspace remove": ["workspace", "remove", "prompt/system", "--tenant", "t", "--yes"],
+    "workspace enable": ["workspace", "enable", "search", "--tenant", "t"],
+    "workspace disable": ["workspace", "disable", "search", "--tenant", "t", "--agent", "a"],
+    "workspace export": ["workspace", "export", "COPY", "--tenant", "t"],
+    "workspace import": ["workspace", "import", "FILES", "--tenant", "t", "--yes"],
+    "share": ["share", "k0", "--user", "ann", "--with-user", "bob", "--yes"],
+    "shares": ["shares", "--user", "ann"],
+    "revoke": ["revoke", "GRANT", "--yes", "--reason", "it is over"],
     "index build": ["index", "build"],
     "index show": ["index", "show"],
     "index recall": ["index", "recall", "--sample", "3"],
@@ -80,7 +107,7 @@ def test_every_command_is_in_the_table():
 
 
 @pytest.fixture
-def waiting(store):
+def waiting(store, tmp_path):
     """What of the write path waits in the store, by the word that stands for it."""
     names: dict[str, str] = {}
 
@@ -103,6 +130,24 @@ def waiting(store):
             desk.records.put_payload(names["DEAD"], [(scope, none)])
             if words[0] == "jobs":
                 opened.worker().drain()
+        if words[0] == "procedures":
+            for user in ("ann", "bob"):
+                layer = ProceduralMemory(opened.scoped(tenant="t", user=user))
+                if user == "ann" or "across-users" in words:
+                    layer.learn("brew", context="boil the red kettle", steps=["fill", "heat"])
+        if words[0] == "profile":
+            ProfileMemory(opened.scoped(user="ann")).set("tea", {"sort": "green", "sugar": False})
+        if words[0] == "workspace":
+            told = Workspace(opened.scoped(tenant="t"))
+            told.set_skill("search", "Look twice.", kind="tool", enabled=False)
+            told.set_prompt("system", "Be kind.")
+            if "FILES" in words:
+                names["FILES"] = str(tmp_path / "files")
+                told.export_files(names["FILES"])
+            told.set_prompt("system", "Be kind.\nBe brief.")
+        if words[0] in ("shares", "revoke"):
+            ann = opened.scoped(user="ann")
+            names["GRANT"] = ann.sharing.share(with_={"user": "bob"}, tags="odd").id
         if words[0] == "watermarks":
             opened.ingest([{"role": "user", "content": TEXT, "seq": 0}], tenant="t", ordered=True)
         opened.close()
@@ -174,6 +219,8 @@ def test_embeddings_are_listed_only_when_asked_for(lmem, store):
         (["--key", "k2"], ["k2"]),
         (["--kind", "semantic"], []),
         (["--limit", "2", "--offset", "1"], ["k1", "k2"]),
+        (["--limit", "2", "--newest-first"], ["k4", "k3"]),
+        (["--min-importance", "0.6"], []),
         (["--valid-at", "2030-01-01"], ["k0", "k1", "k2", "k3", "k4"]),
     ],
 )

@@ -14,9 +14,11 @@ DESTRUCTIVE = {
     "apply": ["apply", "PLAN"],
     "rollback": ["rollback", "start"],
     "revert": ["revert", "4"],
+    "share": ["share", "--user", "ann", "--tag", "odd", "--with-user", "bob"],
     "untag": ["untag", "start"],
     "branch": ["branch", "side", "--delete"],
     "optimize": ["optimize", "--clean-older-than", "0s"],
+    "retention": ["retention", "--stay", "episodic=0.001s", "--no-archive"],
 }
 
 

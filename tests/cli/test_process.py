@@ -1,4 +1,4 @@
-"""What only a process of its own shows: start-up, Ctrl-C, closed pipes, terminals, the demo."""
+"""What only a process of its own shows: start-up, Ctrl-C, closed pipes, terminals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from command_tree import commands
 from lance_memory import MemoryStore
 
 LMEM = str(Path(sys.executable).with_name("lmem"))
-DEMO = Path(__file__).parents[2] / "cli" / "demo" / "demo.py"
 ENGINE = ("lance", "lancedb", "pyarrow", "polars", "numpy", "onnxruntime", "rich", "lance_memory")
 
 
@@ -34,7 +33,7 @@ def test_help_imports_no_engine():
 def test_help_is_quick():
     """Processor time, which does not depend on what else the machine does."""
     times = []
-    for _ in range(3):
+    while len(times) < 3 and min(times, default=2.0) > 1.0:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([LMEM, "--help"], capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -60,13 +59,22 @@ def test_every_command_of_the_contract_exists():
     assert set(promised.split()) <= set(commands())
 
 
+SEVERAL = """
+import sys
+from lmem.main import main
+sys.exit(max(main([*words.split(), "--store", sys.argv[1]]) for words in sys.argv[2:]))
+"""
+
+
 def test_off_a_terminal_there_is_no_colour(store):
-    for words in (["list"], ["log"], ["diff", "3"]):
-        done = subprocess.run(
-            [LMEM, *words, "--store", str(store)], capture_output=True, text=True, check=True
-        )
-        assert "\x1b" not in done.stdout + done.stderr
-        assert max(map(len, done.stdout.splitlines())) <= 80
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL, str(store), "list", "log", "diff 3"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "\x1b" not in done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for said in ("the red kettle is broken", "retire", "wrong"):
+        assert said in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(store):
@@ -104,7 +112,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_ctrl_c_while_forgetting_says_that_it_was_begun_and_the_same_again_goes_on(store, version):
+def test_ctrl_c_while_forgetting_says_that_it_was_begun_and_the_same_again_goes_on(store, lmem):
     """Before the proof: no version is made after it, and the memory can be found no more."""
     one = MemoryStore.open(store).list()[0].id
     command = ["--store", str(store), "forget", one, "--yes", "--format", "quiet"]
@@ -114,10 +122,8 @@ def test_ctrl_c_while_forgetting_says_that_it_was_begun_and_the_same_again_goes_
     )  # fmt: skip
     told = "interrupted: forgetting 1 memory was begun; `lmem forget --finish` goes on\n"
     assert (done.returncode, done.stderr) == (130, told)
-    again = subprocess.run(
-        [LMEM, *command], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (again.returncode, again.stdout) == (0, f"{one}\n"), again.stderr
+    again = lmem(*command)
+    assert (again.code, again.out) == (0, f"{one}\n"), again.err
 
 
 LOADING = """
@@ -188,13 +194,3 @@ def test_ctrl_c_while_embedding_leaves_the_store_unchanged(store, version, tmp_p
     assert f"the store is unchanged, at version {before}".encode() in seen
     assert version() == before
     assert MemoryStore.open(store).count(states="any") == 6
-
-
-@pytest.mark.slow
-def test_the_demo_runs(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(DEMO)], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("checked:") >= 9
-    assert done.stdout.rstrip().splitlines()[-1].startswith("Remembered, recalled, consolidated")

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 HERE = Path(__file__).parent
 CHILD = str(HERE / "dream_child.py")
@@ -45,7 +46,7 @@ def whole_after_a_kill(place, delay, *, call=0.01):
     """Whether the pass was made, when it was killed so long after it began."""
     store = opened(place)
     before, version = contents(store), store.version
-    with child("once", place, call) as process:
+    with Forked(CHILD, "once", place, call) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(delay)
         process.kill()
@@ -80,7 +81,7 @@ def test_passes_killed_at_random_moments_are_made_or_not(tmp_path):
     places = [tmp_path / f"store {number}" for number in range(26)]
     for place in places:
         opened(place).add_many([f"turn {n}" for n in range(12)])
-    with child("once", places.pop(), 0.01) as process:
+    with Forked(CHILD, "once", places.pop(), 0.01) as process:
         process.stdout.readline()
         began = time.monotonic()
         assert process.stdout.readline() == "consolidated\n"
@@ -94,7 +95,7 @@ def test_passes_killed_at_random_moments_are_made_or_not(tmp_path):
 
 
 def test_a_pass_that_was_killed_is_told_until_the_next_one(place):
-    with child("once", place, 60) as process:
+    with Forked(CHILD, "once", place, 60) as process:
         assert process.stdout.readline() == "ready\n"
         one, end = dreamer(place, slowly(0)), time.monotonic() + 10
         while one.status().running is None:
@@ -110,7 +111,8 @@ def test_a_pass_that_was_killed_is_told_until_the_next_one(place):
 
 
 def test_of_two_processes_one_makes_the_pass(place, tmp_path):
-    with child("meeting", place, tmp_path, "a") as a, child("meeting", place, tmp_path, "b") as b:
+    both = [Forked(CHILD, "meeting", place, tmp_path, name) for name in "ab"]
+    with both[0] as a, both[1] as b:
         for process in (a, b):
             assert process.stdout.readline() == "ready\n"
         for process in (a, b):
@@ -147,7 +149,7 @@ def test_a_program_ends_although_a_call_of_its_dreamer_never_does(place):
 
 def test_ctrl_c_in_a_pass_leaves_the_store_and_the_place_free(place):
     before = contents(opened(place))
-    with child("once", place, 0.2) as process:
+    with Forked(CHILD, "once", place, 0.2) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)

@@ -1,0 +1,70 @@
+"""What cannot stand beside what is in a pack: the same again, a source with its successor."""
+
+from __future__ import annotations
+
+from lance_memory.agent.context.candidate import Candidate, ContextSource
+from lance_memory.agent.context.result import DropReason
+
+__all__ = ["Taken", "Why"]
+
+Why = tuple[DropReason, str]
+
+
+class Taken:
+    """The candidates that are in the pack, as others may clash with them."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._texts: dict[tuple[bool, str], str] = {}
+        self._said: dict[str, str] = {}
+        self._made: dict[str, dict[str, None]] = {}
+        self._sources: dict[str, str] = {}
+        self._makings: dict[str, frozenset[str]] = {}
+
+    def clash(self, candidate: Candidate) -> Why | None:
+        """Why it cannot stand beside what was taken; None: it can."""
+        if candidate.id in self._ids:
+            return DropReason.DUPLICATE, "it is in already"
+        return self._related(candidate) or self._said_again(candidate)
+
+    def take(self, candidate: Candidate) -> tuple[str, ...]:
+        """Add it; the ids of what was made of that message, which need not stand beside it."""
+        self._ids.add(candidate.id)
+        talk = candidate.source is ContextSource.WORKING
+        self._texts.setdefault((talk, _plain(candidate.content)), candidate.id)
+        for source in candidate.made_of:
+            self._sources.setdefault(source, candidate.id)
+        if candidate.made_of:
+            self._makings[candidate.id] = candidate.made_of
+        if not candidate.ref:
+            return ()
+        if not candidate.verbatim:
+            self._made.setdefault(candidate.ref, {})[candidate.id] = None
+            return ()
+        self._said.setdefault(candidate.ref, candidate.id)
+        return tuple(self._made.pop(candidate.ref, ()))
+
+    def _related(self, candidate: Candidate) -> Why | None:
+        """What is in that it was made of, that was made of it, or that was made of the same."""
+        for source in sorted(candidate.made_of & self._ids):
+            return DropReason.LINEAGE, f"its source {source} is in"
+        if made := self._sources.get(candidate.id):
+            return DropReason.LINEAGE, f"{made} is in, which was made from it"
+        for other, sources in self._makings.items() if candidate.made_of else ():
+            if candidate.made_of <= sources or sources <= candidate.made_of:
+                return DropReason.DUPLICATE, f"{other} was made from the same"
+        return None
+
+    def _said_again(self, candidate: Candidate) -> Why | None:
+        """What is in that says it; what is said twice in the conversation stands there twice."""
+        talking = candidate.source is ContextSource.WORKING
+        for talk in (False,) if talking else (False, True):
+            if same := self._texts.get((talk, _plain(candidate.content))):
+                return DropReason.DUPLICATE, f"{same} says the same"
+        if said := self._said.get(candidate.ref):
+            return DropReason.DUPLICATE, f"said in {said}"
+        return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,76 @@
+"""How many tokens the parts of a pack's text have; each is counted when it is asked for, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_memory.agent.context.candidate import Candidate
+from lance_memory.agent.context.options import ContextOptions, Count
+from lance_memory.agent.context.render import END, Entry, entry, mark, opening, shortened
+from lance_memory.record.memory import Scope
+
+__all__ = ["Measured"]
+
+_WIDE = 100
+"""A number as wide as any, where it is not known yet."""
+
+
+class Measured:
+    """The entries of candidates, by their places; those that are too long are cut.
+
+    Lines are counted with their ends. A pack needs few of its candidates, so they are counted one
+    by one, as they come up.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        budget: int,
+        options: ContextOptions,
+        count: Count,
+        within: Scope,
+    ) -> None:
+        self._candidates = candidates
+        self._budget = budget
+        self._options = options
+        self._count = count
+        self._within = within
+        self._entries: dict[int, tuple[Entry, int]] = {}
+        self._lines: dict[str, int] = {}
+
+    def entry(self, place: int) -> Entry:
+        """What the text would have of a candidate."""
+        return self._measured(place)[0]
+
+    def tokens(self, place: int) -> int:
+        """Of its entry."""
+        return self._measured(place)[1]
+
+    def line(self, text: str) -> int:
+        """The tokens of a line that is no candidate's; 0 of none."""
+        if text and text not in self._lines:
+            (self._lines[text],) = self._count([f"{text}\n"])
+        return self._lines.get(text, 0)
+
+    def frame(self) -> int:
+        """The tokens of the lines around all items."""
+        return sum(map(self.line, (*opening(self._within), END)))
+
+    def _measured(self, place: int) -> tuple[Entry, int]:
+        if place not in self._entries:
+            candidate = self._candidates[place]
+            one = entry(candidate, within=self._within)
+            tokens = self._tokens(one)
+            share = self._options.share(candidate.source).tokens
+            most = int(self._budget * min(share, self._options.longest))
+            if tokens > most:
+                one = shortened(one, most=most, tokens=tokens, count=self._tokens)
+                tokens = self._tokens(one)
+            self._entries[place] = one, tokens
+        return self._entries[place]
+
+    def _tokens(self, one: Entry) -> int:
+        text = one.text(mark(one.candidate, _WIDE, ids=self._options.ids))
+        (tokens,) = self._count([f"{text}\n"])
+        return tokens

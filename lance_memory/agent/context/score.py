@@ -1,0 +1,104 @@
+"""One score over all sources. No store.
+
+    score = weight · relevance
+
+`weight` is the source's (`ContextShare`). The relevance is 0..1, and what it is differs:
+
+| source | relevance |
+|---|---|
+| working | 2^(-n / 8) of a message with n later ones: the newest has 1 |
+| episodic, semantic | the score of the search, whose best hit has 1 |
+| distilled | that · (0.5 + 0.5 · quality) of the snapshot |
+| episodic, said right before or after a leading hit | 0.5 or 0.7 of that hit's, if that is more |
+| procedural | similarity · success rate, as `ProceduralMemory.best` ranks |
+| profile | confidence · (0.5 + 0.5 · score of the search): facts about somebody are worth knowing |
+
+So the newest message and the best hit of the search are worth the same, and a message of 16 turns
+ago as much as a hit that is a quarter as good as the best.
+The numbers 0.5 and 0.7 were chosen on LoCoMo's tuning conversations, where 0.5-0.8 is flat: the
+answer to a question stands after it (design/029).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lance_memory.agent.context.candidate import Candidate, ContextSource
+from lance_memory.agent.context.options import ContextOptions
+
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "Scored",
+    "freshness",
+    "profile_relevance",
+    "scored",
+    "snapshot_relevance",
+    "with_neighbours",
+]
+
+BEFORE: Final = 0.5
+AFTER: Final = 0.7
+
+_HALVED_AFTER: Final = 8
+_OF_A_PROFILE: Final = 0.5
+_OF_A_SNAPSHOT: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A candidate and its score, >= 0."""
+
+    candidate: Candidate
+    score: float
+
+
+def freshness(later: int) -> float:
+    """Of a message with so many later ones."""
+    return float(2.0 ** (-later / _HALVED_AFTER))
+
+
+def profile_relevance(confidence: float, found: float) -> float:
+    """Of a fact of a profile that the search has found with this score; 0: it did not."""
+    return confidence * (_OF_A_PROFILE + (1.0 - _OF_A_PROFILE) * found)
+
+
+def snapshot_relevance(quality: float | None, found: float) -> float:
+    """Of a snapshot that the search has found with this score; an unrated one is a good one."""
+    return found * (_OF_A_SNAPSHOT + (1.0 - _OF_A_SNAPSHOT) * (1.0 if quality is None else quality))
+
+
+def with_neighbours(
+    found: Sequence[Candidate], around: Iterable[tuple[Candidate, str, int]]
+) -> list[Candidate]:
+    """The candidates, and what stands next to some of them.
+
+    Args:
+        found: with their relevance.
+        around: candidates, the id of the one whose neighbour each is, and its offset, -1 or 1.
+    """
+    best: dict[str, Candidate] = {one.id: one for one in found}
+    relevance: Mapping[str, float] = {one.id: one.relevance for one in found}
+    for neighbour, of, offset in around:
+        gets = (AFTER if offset > 0 else BEFORE) * relevance.get(of, 0.0)
+        known = best.get(neighbour.id)
+        if known is None or known.relevance < gets:
+            why = f"right {'after' if offset > 0 else 'before'} {of}"
+            best[neighbour.id] = replace(known or neighbour, relevance=gets, why=why)
+    return list(best.values())
+
+
+_ORDER: Final = {source: place for place, source in enumerate(reversed(ContextSource))}
+
+
+def scored(candidates: Iterable[Candidate], options: ContextOptions) -> list[Scored]:
+    """With their scores, best first; of equal ones messages before events, ..., then by id."""
+    found = [
+        Scored(candidate=one, score=options.share(one.source).weight * one.relevance)
+        for one in candidates
+    ]
+    return sorted(
+        found, key=lambda one: (-one.score, _ORDER[one.candidate.source], one.candidate.id)
+    )
