@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 
+# The tests start many processes; modules that were compiled once start them faster.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-all test-remote soak check audit bench clean
 
 demo: $(INSTALLED)
@@ -25,9 +28,11 @@ test-remote: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 tests/store --store-on s3
 
 # Processes that are killed, and files that are damaged: below ten minutes, or SOAK_SECONDS=60.
+# Then what is marked `soak`: more and longer programs, more data, more moments of a power cut.
 soak: $(DEV)
 	SOAK_SECONDS=$(or $(SOAK_SECONDS),420) $(BIN)/python -m pytest -q -s -p no:randomly \
 		tests/proof/test_soak.py tests/proof/test_damage.py
+	SOAK_SECONDS=0 $(BIN)/python -m pytest -q -n 2 -m soak
 
 check: $(DEV)
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ tests that are about a local directory (mark `disk`) are left out.
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+# A worker for each core: threads of their own would only stand in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 
@@ -25,7 +29,13 @@ from lance_memory import FunctionEmbedder, MemoryStore
 DIMENSION = 16
 START = datetime(2025, 1, 1, tzinfo=UTC)
 
+SOAKS = "SOAK_SECONDS" in os.environ
+"""Whether `make soak` runs this: then tests that take minutes have their turn too."""
+
 S3_SERVER = Path(__file__).parent / "remote" / "s3_server.py"
+CHILDREN = str(Path(__file__).parent / "children")
+if CHILDREN not in sys.path:  # for `from forked import Forked`
+    sys.path.append(CHILDREN)
 
 
 def pytest_addoption(parser):
@@ -33,6 +43,10 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    if not SOAKS:
+        long = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
     if config.getoption("--store-on") != "disk":
         elsewhere = pytest.mark.skip(reason="about a local directory")
         for item in items:

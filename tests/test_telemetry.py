@@ -11,7 +11,7 @@ from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import numpy as np
-from lance_memory import FunctionEmbedder, MemoryStore
+from lance_memory import FunctionEmbedder, MemoryStore, WorkingMemory
 reader = InMemoryMetricReader()
 if sys.argv[2] == "sdk":
     metrics.set_meter_provider(MeterProvider([reader]))
@@ -27,6 +27,10 @@ store.ingest(["hi"], tenant="acme", user="ana")
 away = False
 store.ingest(["My sister plays the xylophone in Oslo."], tenant="beta", wait=False)
 store.worker().drain()
+working = WorkingMemory(store.scoped(tenant="acme", user="ana"))
+working.append_message("s", "user", "where is my xylophone?")
+read = [len(working.recent("s")) for _ in range(3)]
+working.flush("s")
 found = {}
 data = reader.get_metrics_data() if sys.argv[2] == "sdk" else None
 for resource in data.resource_metrics if data else ():
@@ -70,6 +74,11 @@ def test_decisions_steps_and_jobs_are_counted_by_tenant_without_content(tmp_path
     degraded = {p["step"] for p, _ in found["lance_memory.ingest.degraded"]}
     assert {"embed"} <= degraded
     assert sum(n for _, n in found["lance_memory.jobs.ended"]) == 1
+    acme = {"tenant": "acme"}
+    assert found["lance_memory.working.messages"] == [[acme, 1]]
+    assert found["lance_memory.working.promoted"] == [[acme, 1]]
+    assert [{**acme, "what": "recent"}, 2] in found["lance_memory.hot.hits"]
+    assert [{**acme, "what": "recent"}, 1] in found["lance_memory.hot.misses"]
 
 
 def test_without_an_sdk_nothing_is_counted_and_all_goes_on(tmp_path):

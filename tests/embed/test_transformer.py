@@ -33,7 +33,7 @@ TEXTS = [
     "lone surrogate \ud800",
     "word " * 400,
     "tiny",
-    *(f"Turn {number}: we talked about {number * 7} plans for the summer." for number in range(20)),
+    *(f"Turn {number}: we talked about {number * 7} plans for the summer." for number in range(6)),
 ]
 
 

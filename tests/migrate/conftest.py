@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # for the plain modules of this folder
@@ -41,12 +41,6 @@ def child():
     """Starts a process of `migrate_child`."""
 
     def start(*words):
-        return subprocess.Popen(
-            [sys.executable, str(HERE / "migrate_child.py"), *map(str, words)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return Forked(HERE / "migrate_child.py", *words)
 
     return start

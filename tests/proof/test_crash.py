@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from proof_kit import START, Clock, child_environment, contents, open_store
+from forked import Forked
+from proof_kit import START, Clock, contents, open_store
 from store_model import Model, whole
 
 from lance_memory import ConsolidationPlan
@@ -75,15 +74,7 @@ class Killed:
     def session(self):
         """Feeds a child until it is killed at a random moment; then looks at what is left."""
         patience = self.random.uniform(0.0, 0.35)
-        process = subprocess.Popen(
-            [sys.executable, CHILD, "program", str(self.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=child_environment(),
-        )
-        with process:
+        with Forked(CHILD, "program", self.path) as process:
             ready = json.loads(process.stdout.readline())
             assert ready["ready"] == max(self.model.versions)
             killer = threading.Timer(patience, process.kill)
@@ -177,12 +168,7 @@ def test_many_killed_writers_leave_the_state_before_or_after(tmp_path, seed):
 
 
 def _killed_while_making(path, delay):
-    process = subprocess.Popen(
-        [sys.executable, CHILD, "add_one", str(path), "first"],
-        stdout=subprocess.PIPE,
-        env=child_environment(),
-    )
-    with process:
+    with Forked(CHILD, "add_one", path, "first") as process:
         path.parent.mkdir(exist_ok=True)
         while not path.exists() and process.poll() is None:
             time.sleep(0.0005)

@@ -8,6 +8,7 @@ the worst, leaves. Each such image has to open, and to hold what was acknowledge
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
@@ -27,7 +28,9 @@ from lance_memory import DamagedStoreWarning, Durability, MemoryStore, NotFoundE
 from lance_memory.storage import Table
 
 CHILD = Path(__file__).with_name("power_child.py")
-IMAGES = 80
+SOAKS = "SOAK_SECONDS" in os.environ
+LONG = pytest.mark.soak if SOAKS else pytest.mark.slow
+IMAGES = 1_000 if SOAKS else 45
 """As many of the moments are looked at where all would take minutes; spread evenly."""
 
 
@@ -119,7 +122,7 @@ def test_a_power_cut_at_any_moment_loses_no_acknowledged_write(run, tmp_path_fac
     assert lost(run, moment, any_of(random.Random(seed)), target) in FINE
 
 
-@pytest.mark.slow
+@LONG
 def test_a_power_cut_that_keeps_nothing_loses_no_acknowledged_write(run, tmp_path):
     found = Counter(
         lost(run, moment, choose, tmp_path / "image")
@@ -136,7 +139,7 @@ def test_without_the_syncs_the_same_power_cuts_lose_writes(tmp_path):
     assert {*found} & FINE == set()
 
 
-@pytest.mark.slow
+@LONG
 def test_the_order_of_the_real_system_calls_loses_no_acknowledged_write(tmp_path):
     reason = can_trace(tmp_path)
     if reason:

@@ -147,8 +147,8 @@ def soak(folder, seconds, seed):
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_under_kills(tmp_path):
-    """For 15 s, or for SOAK_SECONDS of at most 540."""
-    seconds = min(float(os.environ.get("SOAK_SECONDS", "15")), LONGEST)
+    """For 10 s, or for SOAK_SECONDS of at most 540."""
+    seconds = min(float(os.environ.get("SOAK_SECONDS", "10")), LONGEST)
     figures, complaints = soak(tmp_path, seconds, int(os.environ.get("SOAK_SEED", "20250202")))
     assert complaints == []
     assert min(figures["operations"], figures["kills"]) > 0

@@ -570,10 +570,13 @@ def _profile(examples, steps):
 
 def test_random_programs_agree_with_the_model():
     """Whatever is done in whatever order, the store holds what the model holds."""
-    run_state_machine_as_test(Programs, settings=_profile(25, 25))
+    run_state_machine_as_test(Programs, settings=_profile(20, 20))
 
 
-@pytest.mark.slow
-def test_long_random_programs_agree_with_the_model():
-    """The same for more and longer programs."""
-    run_state_machine_as_test(Programs, settings=_profile(50, 50))
+@pytest.mark.parametrize(
+    "examples",
+    [pytest.param(15, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.soak)],
+)
+def test_long_random_programs_agree_with_the_model(examples):
+    """The same for longer programs."""
+    run_state_machine_as_test(Programs, settings=_profile(examples, 60))

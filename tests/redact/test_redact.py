@@ -210,9 +210,9 @@ def test_hostile_texts_take_no_longer_than_their_length(name):
 def test_time_is_linear_in_the_length():
     for piece in [*HOSTILE.values(), "202-555-0143, ", "a@example.com "]:
         times = []
-        for size in (MEGABYTE // 16, MEGABYTE // 4):
+        for size in (MEGABYTE // 32, MEGABYTE // 8):
             text = piece * (size // len(piece))
             started = time.process_time()
             REDACTOR.redact(text)
             times.append(time.process_time() - started)
-        assert times[1] < 8 * times[0] + 0.5, (piece, times)
+        assert times[1] < 8 * times[0] + 0.25, (piece, times)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from proof_kit import child_environment, contents, keys_held_twice, open_store
+from forked import Forked
+from proof_kit import contents, keys_held_twice, open_store
 
 from lance_memory import (
     ConflictError,
@@ -48,15 +47,8 @@ def child(s3):
     started = []
 
     def start(verb, uri, *arguments):
-        command = [sys.executable, str(CHILD), verb, uri, json.dumps(s3.options)]
-        process = subprocess.Popen(
-            [*command, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=child_environment(),
-        )
-        started.append(process)
-        return process
+        started.append(Forked(CHILD, verb, uri, json.dumps(s3.options), *arguments))
+        return started[-1]
 
     yield start
     for process in started:

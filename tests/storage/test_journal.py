@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from filelock import FileLock
+from forked import Forked
 
 from lance_memory import ConflictError, StorageError
 from lance_memory.storage import journal as journals
@@ -24,22 +23,7 @@ SCHEMA = pa.schema(
         pa.field("user", pa.string()),
     ]
 )
-APPENDER = """
-import sys, time
-from pathlib import Path
-import pyarrow as pa
-from lance_memory.storage.journal import Journal
-path, name, count, keep = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-schema = pa.schema([pa.field("id", pa.string(), nullable=False), ("text", pa.string()), ("user", pa.string())])
-journal = Journal(path, "notes", schema=schema)
-Path(path, "ready-" + name).touch()
-while not Path(path, "go").exists():
-    time.sleep(0.001)
-for n in range(count):
-    journal.append(pa.table({"id": [f"{n:06d}-{name}"], "text": [f"said {n}"], "user": [name]}))
-    journal.upkeep(keep=keep)
-    print(n, flush=True)
-"""
+CHILD = Path(__file__).with_name("journal_child.py")
 
 
 def rows(start, count=5, text="said", user="ann"):
@@ -76,11 +60,7 @@ def journal(tmp_path):
 
 
 def appender(path, name, count, keep=10**6):
-    process = subprocess.Popen(
-        [sys.executable, "-c", APPENDER, str(path), name, str(count), str(keep)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = Forked(CHILD, path, name, count, keep)
     while not Path(path, f"ready-{name}").exists():
         assert process.poll() is None
         time.sleep(0.01)
@@ -177,10 +157,12 @@ def test_files_do_not_grow_with_the_appends(journal, tmp_path):
     assert max(total for _, total in late) <= 1.2 * max(total for _, total in early)
 
 
-@pytest.mark.slow
-def test_files_stay_bounded_over_thousands_of_appends(journal, tmp_path):
-    sizes = hammered(journal, tmp_path, appends=3_000, keep=500)
-    early, late = sizes[:600], sizes[600:]
+@pytest.mark.parametrize(
+    "keep", [pytest.param(150, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.soak)]
+)
+def test_files_stay_bounded_over_many_times_what_is_kept(journal, tmp_path, keep):
+    sizes = hammered(journal, tmp_path, appends=6 * keep, keep=keep)
+    early, late = sizes[: 6 * keep // 5], sizes[6 * keep // 5 :]
     assert max(count for count, _ in late) <= 1.2 * max(count for count, _ in early)
     assert max(total for _, total in late) <= 1.2 * max(total for _, total in early)
 
@@ -223,9 +205,10 @@ def test_deletions_while_another_process_appends_take_what_was_there(journal, tm
 def test_a_killed_appender_leaves_what_it_had_said_was_durable(journal, tmp_path):
     process = appender(tmp_path, "ann", 10_000, keep=50)
     (tmp_path / "go").touch()
-    time.sleep(0.4)
+    first = process.stdout.readline()
+    time.sleep(0.3)
     process.kill()
-    told = process.communicate()[0].splitlines()
+    told = [first, *process.communicate()[0].splitlines()]
     last = int(told[-1])
     found = ids(journal)
     assert f"{last:06d}-ann" in found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import lancedb
 import pytest
+from forked import Forked
 
 from lance_memory import (
     InvalidInputError,
@@ -299,18 +300,9 @@ def test_what_waits_is_written_when_the_handle_goes(path, recorded, reopen):
     assert asked(reopen(path)) == ["the last word"]
 
 
-def run(verb, path, *arguments):
-    return subprocess.run(
-        [sys.executable, CHILD, verb, str(path), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_what_waits_is_written_when_the_program_ends(path, store):
-    done = run("leave", path)
+    command = [sys.executable, CHILD, "leave", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert asked(store) == ["asked before the end"]
 
@@ -318,7 +310,8 @@ def test_what_waits_is_written_when_the_program_ends(path, store):
 def test_a_killed_process_loses_its_buffer_and_nothing_else(path, store):
     store.search("of another", mode="text")
     store.query_log.flush()
-    assert run("die", path).returncode == -9
+    with Forked(CHILD, "die", path) as process:
+        assert process.wait(60) == -9
     assert sorted(asked(store)) == ["in time 0", "in time 1", "in time 2", "of another"]
     store.search("and on", mode="text")
     assert len(store.queries()) == 5
@@ -326,13 +319,10 @@ def test_a_killed_process_loses_its_buffer_and_nothing_else(path, store):
 
 def test_processes_record_at_once(path, store):
     names, count = ("ann", "bob"), 20
-    processes = [
-        subprocess.Popen([sys.executable, CHILD, "ask", str(path), name, str(count)])
-        for name in names
-    ]
+    processes = [Forked(CHILD, "ask", path, name, count) for name in names]
     until(lambda: all((path / f"ready-{name}").exists() for name in names), seconds=60)
     (path / "go").touch()
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [(p.communicate(timeout=60), p.returncode) for p in processes] == [(("", ""), 0)] * 2
     for name in names:
         wanted = {f"{name} asks {n}" for n in range(count)}
         assert set(asked(store, user=name)) == wanted
