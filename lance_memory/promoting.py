@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_memory.admission import Promotion
-from lance_memory.errors import EmbeddingError, InvalidInputError
-from lance_memory.ingest.sessions import Sessions, hibernated
+from lance_memory.errors import EmbeddingError, InvalidInputError, QuotaExceededError
+from lance_memory.ingest.sessions import Promote, Sessions, hibernated
 from lance_memory.record.intake import Batch
 from lance_memory.record.results import WriteResult
 from lance_memory.retaining import Retaining
@@ -17,6 +18,8 @@ from lance_memory.storage import ChangeSet, Snapshot
 from lance_memory.telemetry import count
 
 __all__ = ["Promoting"]
+
+_LOG = logging.getLogger(__name__)
 
 _IDLE = timedelta(minutes=5)
 
@@ -71,7 +74,8 @@ class Promoting(Retaining):
         They become rows of `kind=working` that end when the messages do, as one version for all
         sessions within this handle's scope; `WorkingMemory.recent` goes on giving them. What has
         ended is removed from the ledger on the way. To be called now and then, by any process:
-        workers do it by themselves.
+        workers do it by themselves. Messages of a tenant whose quota has no room for them stay in
+        the ledger, and end there.
 
         Args:
             idle: how long nothing was said.
@@ -92,14 +96,28 @@ class Promoting(Retaining):
         ) -> WriteResult:
             return self.promote(rows, fresh=fresh)
 
-        sessions, made = Sessions(self.ledger), None
+        made = None
         if self._beside.used:  # to ask makes no ledger
-            now = self._moment()
-            made = hibernated(sessions, self._scope, promote=promote, idle=idle, now=now)
+            made = self._asleep(Sessions(self.ledger), promote, idle)
         if made is None:
             return WriteResult(uri=self.uri, version=self.version, operation="hibernate")
         count("working.hibernated", made.inserted, tenant=self._scope.tenant)
         return made
+
+    def _asleep(self, sessions: Sessions, promote: Promote, idle: timedelta) -> WriteResult | None:
+        """What was committed, without the tenants that have no room: they are in nobody's way."""
+        full: set[str] = set()
+        while True:
+            now = self._moment()
+            try:
+                return hibernated(
+                    sessions, self._scope, without=full, promote=promote, idle=idle, now=now
+                )
+            except QuotaExceededError as error:
+                if error.tenant in full:
+                    raise
+                full.add(error.tenant)
+                _LOG.warning("messages of a tenant stay in the ledger until they end: %s", error)
 
     def _look_after(self) -> None:
         super()._look_after()

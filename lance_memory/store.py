@@ -46,7 +46,7 @@ from lance_memory.move import (
     retiring,
 )
 from lance_memory.promoting import Promoting
-from lance_memory.record.arguments import instance, one_of
+from lance_memory.record.arguments import instance, mapping, one_of
 from lance_memory.record.decay import Decay
 from lance_memory.record.filters import Where
 from lance_memory.record.intake import Batch, Details, Fields
@@ -313,13 +313,19 @@ class MemoryStore(Promoting):
 
         Raises:
             RejectedError: one is malformed, has no key, or the key of another one of the batch.
-            InvalidInputError: `expected` is not one for each.
+            InvalidInputError: `expected` is not one for each; or a memory is no mapping.
             NotFoundError, AmbiguousError: as for `retire`.
             ConflictError: as for `upsert` and `retire`; or a memory that they were made from was
                 changed; or one of those to retire is also replaced.
             EmbeddingError: the embedder failed.
         """
-        batch = [{**memory, "key": memory.get("key") or ""} for memory in memories]
+        batch = [
+            {**one, "key": one.get("key") or ""}
+            for one in (
+                mapping("a memory", memory, "a mapping with its key and content")
+                for memory in memories
+            )
+        ]
         wanted = [None] * len(batch) if expected is None else list(expected)
         if len(wanted) != len(batch):
             raise InvalidInputError(

@@ -52,7 +52,7 @@ def test_what_is_no_file_is_written_to(tmp_path):
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
         write_whole(pipe, NEW)
-        assert reader.communicate(timeout=10)[0] == NEW.encode()
+        assert reader.communicate(timeout=60)[0] == NEW.encode()
     assert names(tmp_path) == ["pipe"]
 
 

@@ -83,7 +83,7 @@ def _may_share(grant: Grant, memory: Memory) -> bool:
 
 def _rows_of(grant: Grant) -> str | None:
     """The predicate of one grant; None: its filter cannot be read."""
-    tenant = equals("tenant", grant.giver.tenant)
+    tenant = None if grant.giver.tenant else equals("tenant", "")  # the scope says which
     if grant.ids is not None:
         inside = Filter(scope=grant.giver, states="any").predicate(None)
         return f"({all_of(tenant, inside, is_one_of('id', grant.ids))})"

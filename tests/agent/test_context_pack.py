@@ -325,6 +325,12 @@ def test_shares_that_make_no_sense_are_refused_by_name(wrong):
         ContextShare(**wrong)
 
 
+def test_a_larger_budget_looks_at_more_candidates():
+    asked = [ContextOptions(budget_tokens=n).hits for n in (100, 1_500, 10**6)]
+    assert asked == [50, 100, 1_000]
+    assert ContextOptions(k=7).hits == 7
+
+
 def test_every_reason_for_leaving_out_is_given():
     assert {str(reason) for reason in DropReason} == {
         "budget", "cap", "duplicate", "lineage", "diversity",

@@ -16,7 +16,11 @@ from lance_memory import (
     EmbeddingError,
     FunctionEmbedder,
     InvalidInputError,
+    Limit,
     NotFoundError,
+    Quota,
+    QuotaExceededError,
+    Quotas,
     RedactionPolicy,
     RejectedError,
     Role,
@@ -703,3 +707,17 @@ def test_workers_let_idle_sessions_hibernate(store, mine, clock):
 def test_to_ask_for_idle_sessions_makes_no_ledger(store):
     assert store.hibernate().version == store.version
     assert not (Path(store.uri) / "ingest").exists()
+
+
+def test_a_tenant_without_room_is_in_nobodys_way(reopen, tmp_path):
+    quotas = Quotas(tenants={"full": Quota(rows=Limit(hard=1))})
+    store = reopen(tmp_path / "x", quotas=quotas)
+    full, free = (WorkingMemory(store.scoped(tenant=name)) for name in ("full", "free"))
+    for layer in (full, free):
+        talk(layer, "s", "one", "two")
+    assert store.hibernate(timedelta(0)).inserted == 2
+    assert [memory.tenant for memory in store.list(kinds="working")] == ["free", "free"]
+    assert said(full) == said(free) == ["one", "two"]
+    with pytest.raises(QuotaExceededError, match="2 more"):
+        full.flush("s")
+    assert said(full) == ["one", "two"]

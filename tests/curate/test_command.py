@@ -307,9 +307,9 @@ def test_a_silent_program_is_killed_with_all_it_started(programs, tmp_path, hang
 
 def test_the_timeout_counts_from_the_last_answer(programs):
     slow = programs(
-        "for n, c in asked():\n    time.sleep(0.25)\n    say(id=n, content=c)\n", timeout=0.6
+        "for n, c in asked():\n    time.sleep(0.4)\n    say(id=n, content=c)\n", timeout=1.0
     )
-    assert slow.many(clusters(*"abcd")) == [*map(text, "abcd")]
+    assert slow.many(clusters(*"abc")) == [*map(text, "abc")]
 
 
 def test_the_answer_to_one_cluster_is_raised_where_it_is_an_error(programs):

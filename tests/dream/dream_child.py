@@ -87,7 +87,7 @@ def forgets(path, state):
     made = dreamer(path, transform, triggers=triggers, execution=execution)
     made.start()
     if state != "rests":
-        assert inside.wait(10)
+        assert inside.wait(60)
     say("end")
 
 

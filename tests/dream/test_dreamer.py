@@ -71,10 +71,10 @@ def look(dreamer):
     began = dreamer._pass
     dreamer._look()
     if dreamer._pass is not began:
-        dreamer._pass.join(10)
+        dreamer._pass.join(60)
 
 
-def until(holds, seconds=10.0):
+def until(holds, seconds=60.0):
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
@@ -146,17 +146,17 @@ def test_a_second_pass_at_the_same_time_is_not_made(dreamer, turns):
 
     def slow(members):
         inside.set()
-        go.wait(10)
+        go.wait(60)
         return members[0].content
 
     first = dreamer(transform=slow)
     thread = threading.Thread(target=first.once)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     busy = dreamer().once()
     running = first.status().running
     go.set()
-    thread.join(10)
+    thread.join(60)
     assert busy.outcome is DreamOutcome.BUSY
     assert busy.reason.startswith(f"another pass is under way: process {os.getpid()} on ")
     assert (running.pid, running.trigger, running.about) == (os.getpid(), "dream: once", "main")
@@ -404,7 +404,7 @@ def test_a_batch_that_was_embedded_during_a_pass_is_new_after_it(turns, reopen, 
 
     def slow(texts):
         inside.set()
-        assert go.wait(10)
+        assert go.wait(60)
         return embedder.embed(texts)
 
     patient = FunctionEmbedder(slow, name=embedder.name, dimension=embedder.dimension)
@@ -412,11 +412,11 @@ def test_a_batch_that_was_embedded_during_a_pass_is_new_after_it(turns, reopen, 
         target=reopen(turns.uri, embedder=patient).add_many, args=(["late a", "late b"],)
     )
     writer.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     one = dreamer()
     one.once()
     go.set()
-    writer.join(10)
+    writer.join(60)
     assert one.status().new_rows == 2
 
 
@@ -592,7 +592,7 @@ def test_stop_ends_a_pass_in_the_middle_of_a_slow_transform(dreamer, turns, exec
         transform=slow, told=told.append, execution=execution, triggers=Triggers(new_rows=1)
     )
     one.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     began = time.monotonic()
     one.stop()
     took = time.monotonic() - began
@@ -611,11 +611,11 @@ def test_stop_need_not_wait(dreamer):
 
     def slow(members):
         inside.set()
-        go.wait(10)
+        go.wait(60)
         return members[0].content
 
     one = dreamer(transform=slow, execution=Execution(), triggers=Triggers(new_rows=1)).start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     began = time.monotonic()
     one.stop(wait=False)
     assert time.monotonic() - began < 1.0
@@ -638,10 +638,10 @@ def test_stop_ends_every_pass_that_was_asked_for(dreamer, reopen, turns):
     found = []
     thread = threading.Thread(target=lambda: found.append(one.once()))
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     assert one.once().outcome is DreamOutcome.BUSY
     one.stop()
-    thread.join(10)
+    thread.join(60)
     assert [r.outcome for r in found] == [DreamOutcome.STOPPED]
     assert one.once().outcome is DreamOutcome.CONSOLIDATED
 

@@ -314,6 +314,7 @@ NEEDED = {
     "find": of_own(0),
     "forget": lambda case: [{"dry_run": True}, {"successors": True, "dry_run": True}],
     "get": of_own(0),
+    "hibernate": lambda case: [{"idle": timedelta(0)}],
     "history": of_own(0, 2, 7, 10),
     "import_store": lambda case: [
         {"path": archive(case), "on_conflict": how, "dry_run": dry}
@@ -373,7 +374,6 @@ NEEDED = {
         f"WorkingMemory.{verb}": lambda case: [{"session": case.session}]
         for verb in ("clear", "context", "flush", "recent")
     },
-    "WorkingMemory.hibernate": lambda case: [{"idle": timedelta(0)}],
     "WorkingMemory.set_context": lambda case: [{"session": case.session, "values": {"a": 1}}],
     "EpisodicMemory.add_many": lambda case: [{"episodes": [Episode(content="we met")]}],
     "EpisodicMemory.recall": lambda case: [{"query": ASK, "k": 50}],

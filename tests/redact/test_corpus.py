@@ -75,6 +75,6 @@ HOSTILE = ["1 ", "1 A Street, NY 10024 ", "NY 10024 ", "P.O. ", "1 a " * 29 + "N
 def test_hostile_addresses_take_no_longer_than_their_length(piece):
     redactor = StandardRedactor(kinds=["address"])
     text = piece * (20_000 // len(piece))
-    started = time.monotonic()
+    started = time.process_time()
     redactor.redact(text)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

@@ -201,9 +201,9 @@ def test_hostile_texts_take_no_longer_than_their_length(name):
     """100 kB take at most 3 s here; anything quadratic would take hours for them."""
     piece = HOSTILE[name]
     text = piece * (MEGABYTE // 10 // len(piece))
-    started = time.monotonic()
+    started = time.process_time()
     REDACTOR.redact(text)
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.slow

@@ -68,9 +68,9 @@ def test_a_value_that_is_a_word_of_the_marks_is_not_looked_for_in_them():
 
 def test_many_values_are_hidden_in_time():
     text = " ".join(f"a{number}@example.com" for number in range(2_000))
-    started = time.monotonic()
+    started = time.process_time()
     assert veiled([text, text], REDACTOR).texts[1].endswith("[email-2000]")
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_values_come_back_however_often_and_in_any_order():

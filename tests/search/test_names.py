@@ -123,9 +123,9 @@ def test_names_are_looked_for_in_the_first_4000_characters():
 
 
 def test_the_time_to_find_names_does_not_grow_with_the_square_of_their_number():
-    start = time.perf_counter()
+    start = time.process_time()
     assert KNOWN.mentioned("Melanie, Mark; " * 20_000).actors
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @given(st.text(max_size=60))

@@ -105,9 +105,9 @@ def test_dates_are_looked_for_in_the_first_4000_characters():
 
 def test_the_time_to_read_dates_does_not_grow_with_the_square_of_their_number():
     many = " ".join(f"{day}.{year}-05-0{day}," for year in range(1900, 2099) for day in range(1, 9))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(periods(many * 50, today=TODAY)) > 100
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_week_is_seven_days_from_monday_on():

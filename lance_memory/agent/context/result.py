@@ -88,7 +88,8 @@ class ContextPack:
         budget: what it was allowed.
         mode: the memory mode.
         version: of the store that was searched.
-        degraded: what it had to do without: "vector", "words", or the name of a source.
+        degraded: what it had to do without: "vector", "words", the name of a source, "workspace" (its
+            memory mode), "neighbours" of events, or "diversity" (vectors to compare items by).
         failures: why, by the same names.
         dropped: candidates that are not in it, best first.
         seconds: by leg; what ran beside the others counts too.

@@ -81,7 +81,7 @@ def found(
 
     What needs the embedder is begun first, and waited for last.
     """
-    search = partial(layers.store.search, query, k=options.k, kinds=_KINDS)
+    search = partial(layers.store.search, query, k=options.hits, kinds=_KINDS)
     by_words = partial(search, mode=Mode.TEXT)
     how = Mode.VECTOR if mode is MemoryMode.VECTOR else Mode.HYBRID
     recalling = legs.beside(partial(search, mode=how))

@@ -2,13 +2,14 @@
 
 from lance_memory.ingest.sessions.forgetting import forget_said, forget_sessions, sessions_with
 from lance_memory.ingest.sessions.kept import SessionMark, Sessions
-from lance_memory.ingest.sessions.leaving import Leaving, hibernated, settled
+from lance_memory.ingest.sessions.leaving import Leaving, Promote, hibernated, settled
 from lance_memory.ingest.sessions.said import Said, SessionContext, event_of, last_of, message_id
 from lance_memory.ingest.sessions.settling import Settling
 from lance_memory.ingest.sessions.turned import row_of, said_in
 
 __all__ = [
     "Leaving",
+    "Promote",
     "Said",
     "SessionContext",
     "SessionMark",

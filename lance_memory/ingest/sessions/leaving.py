@@ -65,13 +65,20 @@ class Leaving:
 
 
 def hibernated(
-    sessions: Sessions, within: Scope, *, promote: Promote, idle: timedelta, now: datetime
+    sessions: Sessions,
+    within: Scope,
+    *,
+    without: Collection[str] = (),
+    promote: Promote,
+    idle: timedelta,
+    now: datetime,
 ) -> WriteResult | None:
     """Put the messages of idle sessions into the table as working rows, and let go of what ended.
 
     Args:
         sessions: where they are.
         within: whose.
+        without: tenants whose sessions are left alone.
         promote: commits.
         idle: how long nothing was said.
         now: the present moment.
@@ -79,7 +86,8 @@ def hibernated(
     Returns:
         What was committed; None: there was nothing.
     """
-    found = list(_asleep(sessions, within, idle=idle, now=now))
+    every = _asleep(sessions, within, idle=idle, now=now)
+    found = [(scope, any_left) for scope, any_left in every if scope.tenant not in without]
     with ExitStack() as marked:
         leaving, rows = list[Leaving](), list[dict[str, Any]]()
         for scope in (scope for scope, any_left in found if any_left):

@@ -49,7 +49,7 @@ def test_a_switch_that_closes_the_table_does_not_block_upkeep_that_waits_for_wri
         thread = threading.Thread(target=lambda: done.append(switched(filled)))
         thread.start()
         time.sleep(0.3)  # it waits for the lock
-        free = table.writing.acquire(timeout=2)
+        free = table.writing.acquire(timeout=30)
         if free:
             table.writing.release()
     thread.join()
