@@ -75,8 +75,10 @@ def context(
     options = ContextOptions(mode=mode, latency=latency, ids=ids)
     pack = agent.context(session, text_given(query), budget, options=options)
     for leg, reason in pack.failures.items():
-        call.out.note(f"note: made without {leg}: {reason}")
-    if not pack.items:
+        call.out.note(
+            f"{leg}: {reason}" if leg == "budget" else f"note: made without {leg}: {reason}"
+        )
+    if not pack.items and "budget" not in pack.failures:
         call.out.note("nothing found")
     if call.out.is_human:
         _print(call, agent.store, pack, explain=explain)

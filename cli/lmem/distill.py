@@ -78,8 +78,9 @@ def distill(
     nightly = tuple(SnapshotOf(chosen.value) for chosen in of or Nightly)
     options = DistillOptions(of=nightly, max_words=max_words, max_snapshots=max_snapshots)
     with transforming.opened() as transform:
+        named = (transform,) if transforming.named else ()  # else the distiller's own
         distiller = Distiller(
-            call.open(scope), transform, options=options, execution=transforming.execution()
+            call.open(scope), *named, options=options, execution=transforming.execution()
         )
         if one:
             result = distiller.snapshot(**one, dry_run=dry_run)

@@ -102,6 +102,7 @@ def dream(
 
     execution = transforming.execution(patience=Dreamer.EXECUTION.timeout)
     with transforming.opened() as transform:
+        named = transform if transforming.named else None
         dreamer = Dreamer(
             call.open(scope),
             triggers=triggers,
@@ -112,7 +113,7 @@ def dream(
             bounds=bounding.bounds(Dreamer.BOUNDS),
             every=min(_OFTEN, triggers.idle or _OFTEN),
             told=passes.put,
-            also=partial(_distilled, transform, execution) if distill else None,
+            also=partial(_distilled, named, execution) if distill else None,
             **filters.where(),
         )
         if status:
@@ -132,10 +133,14 @@ def register(app: typer.Typer) -> None:
     command(app)(dream)
 
 
-def _distilled(transform: Transform, execution: Execution, store: MemoryStore) -> DistillResult:
+def _distilled(
+    transform: Transform | None, execution: Execution, store: MemoryStore
+) -> DistillResult:
+    """By the transform that was named, else by the distiller's own."""
     from lance_memory import Distiller
 
-    return Distiller(store, transform, execution=execution).distill()
+    given = () if transform is None else (transform,)
+    return Distiller(store, *given, execution=execution).distill()
 
 
 def _until_ended(call: Call, dreamer: Dreamer, passes: SimpleQueue[DreamResult]) -> None:

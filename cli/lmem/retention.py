@@ -80,7 +80,8 @@ def retention(
 
     By default raw episodes for 90 days, those of little importance for 30, and working memories
     until they expire; semantic, procedural and profile memories, and what is tagged "evergreen" or
-    "pinned", stay. A tenant whose workspace has a policy "retention" has that one. Without a scope
+    "pinned", stay. Age counts from when a memory happened, was learned, or got its state, whichever
+    was last. A tenant whose workspace has a policy "retention" has that one. Without a scope
     it is about every tenant. As one version; unretire or revert brings them back.
     """
     if not gate.dry_run and (archive is None) is not no_archive:

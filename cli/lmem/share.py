@@ -97,7 +97,10 @@ def shares(
         bool, typer.Option("--memories", help="With --received: what they let it see.")
     ] = False,
 ) -> None:
-    """List who lets whom see what; of a scope what it has given, or what it has received."""
+    """List who lets whom see what; of a scope what it has given, or what it has received.
+
+    How many were received is said beside what was given; --received lists them.
+    """
     if memories and not received:
         raise typer.BadParameter("--memories goes with --received")
     if ended and received:
@@ -113,8 +116,11 @@ def shares(
         )
         return
     found = sharing.received() if received else sharing.granted(ended=ended)
+    others = 0 if received else len(sharing.received())
     if not found:
-        call.out.note("nothing is shared")
+        call.out.note("nothing is given" if others else "nothing is shared")
+    if others:
+        call.out.note(f"{others} received as well: `lmem shares --received` lists what")
     call.out.show(
         [grant.to_json() for grant in found],
         human=lambda: _drawn(call, found),

@@ -19,9 +19,9 @@ from lance_memory.agent.profile import ProfileMemory
 from lance_memory.agent.semantic import SemanticMemory
 from lance_memory.agent.working import WorkingMemory
 from lance_memory.agent.workspace import Workspace
-from lance_memory.errors import LanceMemoryError, RejectedError
+from lance_memory.errors import LanceMemoryError, RejectedError, ScopeError
 from lance_memory.granting import Sharing
-from lance_memory.ingest import Conversation, IngestResult, Message
+from lance_memory.ingest import Conversation, IngestResult, IngestStatus, Message
 from lance_memory.record.arguments import instance, real, text
 from lance_memory.record.results import WriteResult
 from lance_memory.record.times import utc
@@ -31,6 +31,8 @@ __all__ = ["Agent"]
 
 _UNKNOWN = 0.5
 """The importance of an interaction where the assessor failed; the default of a memory."""
+
+_NOT_STORED = (IngestStatus.REFUSED, IngestStatus.FAILED)
 
 
 class Agent:
@@ -56,6 +58,12 @@ class Agent:
         assessor: ImportanceAssessor | None = None,
         options: ContextOptions | None = None,
     ) -> None:
+        scope = store.scope
+        if not (scope.tenant or scope.user or scope.agent):
+            raise ScopeError(
+                "an agent is somebody's: give store.scoped(tenant=..., user=..., agent=...), with "
+                "one of them at least, in place of the whole store"
+            )
         self._store = store
         self._assess = Heuristic() if assessor is None else assessor
         self._options = options or ContextOptions()
@@ -261,9 +269,13 @@ class Agent:
             for session, messages in by_session.items()
         ]
         try:
-            return self._store.ingest(conversations, wait=wait), {}
+            result = self._store.ingest(conversations, wait=wait)
         except Exception as error:  # noqa: BLE001 - steps are anybody's code, and are told of
             return None, {"ingest": _told(error)}
+        if result.status not in _NOT_STORED:  # what the gate blocks is an ordinary answer
+            return result, {}
+        why = ": ".join(part for part in (str(result.status), result.reason) if part)
+        return result, {"ingest": "; ".join([why, *result.warnings])}
 
 
 def _told(error: Exception) -> str:

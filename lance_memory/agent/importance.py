@@ -166,7 +166,7 @@ _IDLE: Final = frozenset(
     """
     hi hello hey hiya yo morning afternoon evening good night bye goodbye later thanks thank thx
     cheers you ok okay k sure yes yeah yep yup no nope nah please great nice cool perfect awesome
-    lovely fine alright right got it lol haha hm hmm welcome wow so much very and well there
-    see ya
+    lovely fine alright right noted understood got it lol haha hm hmm welcome wow so much very and
+    well there see ya
     """.split()  # noqa: SIM905 (a list of words reads better as text)
 )

@@ -79,7 +79,8 @@ class Observed:
             one there is none, nor of one that redaction leaves nothing of.
         importance: of the interaction, 0..1, as the assessor says.
         ingest: what the write path made of it; None: it failed, or is told once for many.
-        failures: what went wrong, by layer: "working", "importance", "ingest".
+        failures: what went wrong, by layer: "working", "importance", "ingest". That a quota was
+            used up is among it; what the gate blocks (L1 to L4) is not, see `ingest.status`.
     """
 
     session: str

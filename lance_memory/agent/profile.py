@@ -227,7 +227,7 @@ def _fact(memory: Memory) -> Fact:
     return Fact(
         fact_key=memory.metadata["fact_key"],
         value=memory.metadata["value"],
-        confidence=memory.confidence,
+        confidence=float(str(np.float32(memory.confidence))),  # 0.9, and not 0.8999999761581421
         version=_version(memory),
         id=memory.id,
         scope=memory.scope,

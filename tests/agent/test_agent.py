@@ -149,6 +149,18 @@ def test_a_used_up_quota_is_an_answer(tmp_path, reopen):
     made = Agent(store.scoped(tenant="acme", user="ana")).observe("s1", SAID)
     assert made.messages == (1,)
     assert made.ingest.status is IngestStatus.REFUSED
+    assert made.failures["ingest"].startswith("refused: quota_exceeded; ")
+
+
+def test_what_the_gate_blocks_is_no_failure(ana):
+    made = ana.observe("s1", "ok")
+    assert (made.ingest.status, made.failures) == (IngestStatus.L2, {})
+
+
+def test_the_handle_of_the_whole_store_is_refused_by_what_to_give_in_its_place(store):
+    with pytest.raises(ScopeError, match=r"store\.scoped\(tenant=") as refused:
+        Agent(store)
+    assert "whole_store" not in str(refused.value)
 
 
 @pytest.mark.disk

@@ -248,6 +248,38 @@ def test_a_fact_that_is_no_longer_true_says_until_when(ana):
     assert "fact (until 3 Feb 2020): ana likes to ride in Lisbon" in ana.context("now", ASKED).text
 
 
+def test_what_was_corrected_is_told_by_its_message_beside_the_correction_alone(store):
+    """Guards: the fact was hidden, and the episode that it came from told it as if it still held."""
+    agent = Agent(store.scoped(user="noa"))
+    agent.observe("s", "I live in Lisbon.", ref="t1")
+    agent.flush("s")
+    old = agent.store.list(kinds="semantic")[0]
+    assert old.source_ref == "t1"
+    agent.semantic.correct(old.id, "The user lives in Porto.")
+    pack = agent.context("t", "do I live in Lisbon", 300)
+    told = {item.text.split(" ", 1)[1]: item for item in pack}
+    assert [*told] == ["user: The user lives in Porto.", "user (outdated): I live in Lisbon."]
+    new, said = told.values()
+    assert said.score < new.score
+    assert said.reason.endswith(f"outdated by {new.id}")
+    assert agent.context("t", "do I live in Lisbon", 300) == pack
+
+
+def test_a_summary_of_a_fact_makes_its_message_no_older(store):
+    agent = Agent(store.scoped(user="noa"))
+    agent.observe("s", "I live in Lisbon.", ref="t1")
+    agent.flush("s")
+    (old,) = agent.store.list(kinds="semantic")
+    agent.store.supersede(old.id, "Noa lives in Lisbon.", relation="consolidates")
+    assert "outdated" not in agent.context("t", "do I live in Lisbon", 300).text
+
+
+def test_a_budget_with_no_room_beside_the_frame_is_told(ana):
+    pack = ana.context("now", ASKED, 20)
+    assert (pack.text, pack.degraded) == ("", ("budget",))
+    assert pack.failures["budget"].startswith("of a budget of 20 tokens the frame alone takes ")
+
+
 def test_an_empty_store_gives_an_empty_pack(tmp_path, reopen):
     agent = Agent(reopen(tmp_path / "store").scoped(user="nobody"))
     pack = agent.context("s", "anything")

@@ -15,17 +15,22 @@ from lance_memory import (
     ContextShare,
     ContextSource,
     DropReason,
+    Hit,
     InvalidInputError,
     Kind,
+    Memory,
     Scope,
+    ScoreParts,
 )
 from lance_memory.agent.context.candidate import Candidate
 from lance_memory.agent.context.pack import packed
 from lance_memory.agent.context.score import (
     freshness,
+    hit_relevance,
     profile_relevance,
     scored,
     snapshot_relevance,
+    talk_relevance,
     with_neighbours,
 )
 
@@ -82,6 +87,7 @@ def candidates(draw):
     for n in range(draw(st.integers(0, 14))):
         vector = draw(st.none() | st.lists(st.integers(-2, 2), min_size=3, max_size=3))
         links = draw(st.sets(st.integers(0, 14), max_size=2))
+        newer = draw(st.sets(st.integers(0, 14), max_size=1))
         found.append(
             one(
                 f"m{n:02}",
@@ -93,6 +99,7 @@ def candidates(draw):
                 verbatim=draw(st.booleans()),
                 successor=draw(st.none() | st.just(f"m{n + 1:02}")),
                 made_of=frozenset(f"m{link:02}" for link in links),
+                outdated_by=frozenset(f"m{link:02}" for link in newer),
                 vector=None if vector is None else np.array(vector, np.float32),
             )
         )
@@ -128,8 +135,22 @@ def test_nothing_stands_beside_its_successor_its_source_or_itself(found):
         assert not candidate.made_of & (chosen.keys() - {candidate.id})
     texts = [" ".join(c.content.split()) for c in chosen.values() if c.source != "working"]
     assert len(texts) == len(set(texts))
-    said = {c.ref for c in chosen.values() if c.ref and c.verbatim}
+    every = {c.id: c for c in found}
+    for candidate in chosen.values():
+        others = [c for c in chosen.values() if c is not candidate]
+        assert all(tells(others, every[id]) for id in candidate.outdated_by)
+    said = {c.ref for c in chosen.values() if c.ref and c.verbatim and not c.outdated_by}
     assert not [c.id for c in chosen.values() if c.ref in said and not c.verbatim]
+
+
+def tells(some, other):
+    """Whether one of them is it, the message that it was taken from, or says the same."""
+    return any(
+        c.id == other.id
+        or (c.verbatim and other.ref and c.ref == other.ref)
+        or c.content.split() == other.content.split()
+        for c in some
+    )
 
 
 # -- rules ------------------------------------------------------------------------------------
@@ -224,6 +245,46 @@ def test_the_successor_stands_for_what_it_replaced_however_it_scores():
     assert ids(pack(old)) == ["old"]
 
 
+def outdated(by="new", **more):
+    return one("old", "I live in Lisbon", ref="r1", verbatim=True, outdated_by={by}, **more)
+
+
+def test_what_is_outdated_stands_marked_beside_its_successor_alone():
+    new = one("new", "I moved to Porto", 0.1, "semantic", ref="r2")
+    made = pack(new, outdated())
+    assert "ann (outdated): I live in Lisbon" in made.text
+    assert "ann (partly outdated): I live" in pack(new, outdated(partly=True)).text
+    alone = pack(outdated())
+    assert (ids(alone), left_out(alone)) == ([], {"old": "lineage"})
+    small = pack(new, outdated(), budget=34)  # though the old one has the better score
+    assert (ids(small), left_out(small)) == (["new"], {"old": "budget"})
+    told = one("said", "I moved to Porto today", 0.05, ref="r2", verbatim=True)
+    assert ids(pack(new, outdated(), told)) == ["old", "said"]  # its message stands for it
+    holds = one("nurse", "I am a nurse", 0.9, "semantic", ref="r1")
+    assert ids(pack(new, outdated(partly=True), holds)) == ["new", "nurse", "old"]
+
+
+def test_what_has_next_to_nothing_to_do_with_the_question_is_left_out():
+    found = [one(f"{source}", relevance=0.04, source=source) for source in ContextSource]
+    made = pack(*found)
+    assert ids(made) == ["profile", "working"]
+    assert set(left_out(made).values()) == {"weak"}
+    assert len(ids(pack(*found, min_score=0))) == len(found)
+
+
+def test_a_message_counts_by_the_words_of_the_question_and_not_only_by_its_age():
+    asked, talk = "What is my badge?", ["My badge is 4711.", "Fine.", "Ok."]
+    scores = [talk_relevance(2 - n, asked, said) for n, said in enumerate(talk)]
+    assert scores == pytest.approx([1.0, 0.5 * freshness(1), 0.5])
+    assert talk_relevance(0, "badge number", "my badge") == pytest.approx(0.75)
+    assert talk_relevance(0, asked, asked) == talk_relevance(0, "what is it", "it") == 0.5
+    found = [
+        one(f"w{n}", said, scores[n], "working", at=DAY, place=n) for n, said in enumerate(talk)
+    ]
+    assert ids(pack(*found, budget=500)) == ["w0", "w1", "w2"]
+    assert ids(pack(*found, budget=34)) == ["w0"]
+
+
 def test_a_summary_and_its_sources_exclude_each_other():
     made_of = frozenset(["a", "b"])
     summary = one("sum", relevance=0.5, source="distilled", made_of=made_of)
@@ -281,6 +342,21 @@ def test_relevance_is_what_the_formulas_say():
     assert [snapshot_relevance(q, 0.8) for q in (1.0, None, 0.5)] == pytest.approx([0.8, 0.8, 0.6])
 
 
+def test_of_noise_counts_only_what_its_neighbours_gave_it():
+    def hit(similarity, bm25=None, **parts):
+        times = {"created_at": DAY, "updated_at": DAY, "state_at": DAY}
+        memory = Memory(id="m", revision=1, content="x", content_hash="", **times)
+        score = ScoreParts(**parts)
+        given = {"memory": memory, "score": 1.0, "similarity": similarity, "words": bm25}
+        return Hit(parts=score, **given)
+
+    assert hit_relevance(hit(0.01, vector=1.0), 0.05) == 0.0
+    assert hit_relevance(hit(0.01, vector=0.6, neighbours=0.2), 0.05) == pytest.approx(0.25)
+    assert hit_relevance(hit(0.05, vector=1.0), 0.05) == 1.0
+    assert hit_relevance(hit(0.01, 2.5, vector=0.1, words=0.9), 0.05) == 1.0
+    assert hit_relevance(hit(None, words=1.0), 0.05) == 1.0
+
+
 def test_what_stands_next_to_a_hit_gets_a_part_of_its_relevance():
     hit, low = one("hit", relevance=0.8), one("low", relevance=0.1)
     around = [(one("b", relevance=0), "hit", -1), (one("low", relevance=0), "hit", 1)]
@@ -310,7 +386,7 @@ def test_equal_scores_are_ordered_by_source_and_id():
     [
         {"budget_tokens": 0}, {"budget_tokens": 1.5}, {"k": -1}, {"recent": "all"}, {"lead": None},
         {"relevance": 1.1}, {"longest": 0}, {"latency": 0}, {"mode": "words"}, {"tokenizer": 5},
-        {"ids": "yes"}, {"shares": [1]}, {"shares": {"dreams": ContextShare()}},
+        {"min_score": 2}, {"ids": "yes"}, {"shares": [1]}, {"shares": {"dreams": ContextShare()}},
         {"shares": {"working": 0.5}},
     ],
 )  # fmt: skip
@@ -333,5 +409,5 @@ def test_a_larger_budget_looks_at_more_candidates():
 
 def test_every_reason_for_leaving_out_is_given():
     assert {str(reason) for reason in DropReason} == {
-        "budget", "cap", "duplicate", "lineage", "diversity",
+        "budget", "cap", "duplicate", "lineage", "diversity", "weak",
     }  # fmt: skip

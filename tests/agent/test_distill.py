@@ -115,6 +115,32 @@ def test_news_supersede_the_snapshot_of_that_session_alone(store):
     check(store)
 
 
+def test_a_session_is_told_in_its_order_with_who_spoke_and_without_small_talk(store):
+    talk = [
+        ("user", "I'm Noa. I live in Faro"),
+        ("assistant", "Noted."),
+        ("user", "Great."),
+        ("user", "My flight leaves on 12 May. I live in Faro."),
+        ("assistant", "Do you fly from Lisbon?"),
+        ("user", "Yes."),
+        ("assistant", "I will."),
+    ]
+    for minute, (role, text) in enumerate(talk):
+        say(store, [text], role=role, at=NEW_YEAR + timedelta(minutes=minute))
+    Distiller(store, options=DistillOptions(of=("session",))).distill()
+    (one,) = store.list(source="distilled")
+    assert one.content == (
+        "user: I'm Noa. I live in Faro. My flight leaves on 12 May.\n"
+        "assistant: Do you fly from Lisbon?\n"
+        "user: Yes."
+    )
+
+
+def test_small_talk_alone_is_told_as_it_is(store):
+    say(store, ["Ok.", "Great."])
+    assert Distiller(store).distill().snapshots[0].content == "Great. Ok."
+
+
 def test_a_dry_run_promises_what_is_made(store):
     say(store)
     before = store.version
@@ -177,7 +203,7 @@ def test_a_topic_and_a_tag_are_made_when_asked_for(store):
     assert (topic.of, topic.name, topic.scope, len(topic.sources)) == (
         *(SnapshotOf.TOPIC, "the kettle", ANN, 2),
     )
-    assert tag.content == "I like the kettle. The kettle is red."
+    assert tag.content == "The kettle is red.\nI like the kettle."
     assert distiller.snapshot(topic="the kettle").unchanged == 1
 
 

@@ -38,6 +38,13 @@ def test_it_explains_which_items_and_what_was_left_out(lmem, store, talk):
     assert any(row.split()[:2] == ["LEFT", "OUT"] for row in rows)
 
 
+def test_a_budget_below_the_frame_is_told_and_not_that_nothing_was_found(lmem, store, talk):
+    done = lmem(*ASKED, "--budget", "9")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("budget: of a budget of 9 tokens the frame alone takes ")
+    assert "nothing found" not in done.err
+
+
 def test_the_formats_agree(lmem, store, talk):
     whole = lmem(*ASKED, "--budget", "200", "--format", "json").json
     lines = lmem(*ASKED, "--budget", "200", "--format", "jsonl").lines

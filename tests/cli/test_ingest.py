@@ -197,6 +197,14 @@ def test_a_file_that_is_not_there_is_not_found(lmem):
     assert lmem("ingest", "nowhere.jsonl", "--user", "mara").code == 3
 
 
+def test_plain_prose_is_refused_with_what_to_do_with_it(lmem):
+    done = lmem("ingest", "-", stdin="I live in Faro and I like tea.\n")
+    told = " ".join(done.err.split())
+    assert (done.code, done.out) == (5, "")
+    assert '"user: I live in Faro"' in told
+    assert "`lmem add`" in told
+
+
 def test_c16_what_names_another_scope_is_refused(lmem):
     line = json.dumps({**CHAT, "user": "bob"})
     done = lmem("ingest", "-", "--user", "mara", stdin=line)

@@ -39,6 +39,14 @@ def test_a_dry_run_says_what_would_go_and_why(lmem, store, version):
     assert shown[-1] == "... and 3 more"
 
 
+def test_a_dry_run_with_nothing_due_says_what_age_counts_from(lmem, store, version):
+    done = lmem("retention", "--dry-run")
+    assert " ".join(done.out.split()) == (
+        f"nothing of 5 memories at version {version()} is due; age counts from when a memory "
+        "happened, was learned, or got its state, whichever was last"
+    )
+
+
 def test_what_was_shown_is_put_away_and_retired(lmem, store, version, tmp_path):
     before = version()
     done = lmem(

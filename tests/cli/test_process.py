@@ -30,6 +30,13 @@ def test_help_imports_no_engine():
     assert done.stderr.strip() == "[]"
 
 
+def test_it_runs_as_a_module():
+    command = [sys.executable, "-m", "lmem", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    named = subprocess.run([LMEM, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == named.stdout != ""
+
+
 def test_help_is_quick():
     """Processor time, which does not depend on what else the machine does."""
     times = []

@@ -27,6 +27,9 @@ def test_a_filter_is_shared_and_seen_by_who_received_it(lmem, store):
     assert lmem("shares", *ANN, "--format", "json").json == [given]
     assert lmem("shares", "--user", "bob", "--received", "--format", "json").json == [given]
     assert lmem("shares", "--user", "bob", "--format", "quiet").out == ""
+    assert lmem("shares", "--user", "bob").err == (
+        "nothing is given\n1 received as well: `lmem shares --received` lists what\n"
+    )
     seen = lmem("shares", "--user", "bob", "--received", "--memories", "--format", "jsonl").lines
     assert [memory["key"] for memory in seen] == ["k1", "k3"]
     assert lmem("revoke", given["id"][:13], *ANN, "--yes", "--reason", "it is over").code == 0

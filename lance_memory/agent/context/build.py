@@ -9,7 +9,7 @@ from functools import partial
 from lance_memory.agent.context.legs import Legs
 from lance_memory.agent.context.options import ContextOptions, Count
 from lance_memory.agent.context.pack import packed
-from lance_memory.agent.context.result import ContextPack
+from lance_memory.agent.context.result import ContextPack, DropReason
 from lance_memory.agent.context.score import scored
 from lance_memory.agent.context.sources import Layers, found
 from lance_memory.agent.hot import HotTier
@@ -59,6 +59,10 @@ def build(
         count=_counter(layers.store, options),
         within=layers.store.scope,
     )
+    if candidates.candidates and not made.items:
+        of = f"of a budget of {options.budget_tokens} tokens the frame alone takes {made.frame}"
+        if any(one.reason is DropReason.BUDGET for one in made.dropped):
+            legs.note("budget", f"{of}, and nothing fits beside it")
     pack = ContextPack(
         text=made.text,
         items=made.items,

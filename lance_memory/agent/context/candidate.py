@@ -45,6 +45,8 @@ class Candidate:
         verbatim: whether it is what was said at that event, and not something made of it.
         successor: the memory that took its place.
         made_of: the memories that it was made from, or took the place of.
+        outdated_by: the memories that took the place of what it says; it stands beside them only.
+        partly: whether some of what it says still holds, where it is outdated.
         vector: float32 [d]; None: it is compared with no other.
     """
 
@@ -63,4 +65,6 @@ class Candidate:
     verbatim: bool = False
     successor: str | None = None
     made_of: frozenset[str] = frozenset()
+    outdated_by: frozenset[str] = frozenset()
+    partly: bool = False
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)

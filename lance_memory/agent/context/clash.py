@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_memory.agent.context.candidate import Candidate, ContextSource
 from lance_memory.agent.context.result import DropReason
 
-__all__ = ["Taken", "Why"]
+__all__ = ["Taken", "Why", "stands_for"]
 
 Why = tuple[DropReason, str]
 
@@ -17,6 +17,7 @@ class Taken:
         self._ids: set[str] = set()
         self._texts: dict[tuple[bool, str], str] = {}
         self._said: dict[str, str] = {}
+        self._outdated: set[str] = set()
         self._made: dict[str, dict[str, None]] = {}
         self._sources: dict[str, str] = {}
         self._makings: dict[str, frozenset[str]] = {}
@@ -42,6 +43,9 @@ class Taken:
             self._made.setdefault(candidate.ref, {})[candidate.id] = None
             return ()
         self._said.setdefault(candidate.ref, candidate.id)
+        if candidate.outdated_by:  # what still holds of it is told by its facts
+            self._outdated.add(candidate.id)
+            return ()
         return tuple(self._made.pop(candidate.ref, ()))
 
     def _related(self, candidate: Candidate) -> Why | None:
@@ -61,9 +65,16 @@ class Taken:
         for talk in (False,) if talking else (False, True):
             if same := self._texts.get((talk, _plain(candidate.content))):
                 return DropReason.DUPLICATE, f"{same} says the same"
-        if said := self._said.get(candidate.ref):
+        said = self._said.get(candidate.ref)
+        if said and (candidate.verbatim or said not in self._outdated):
             return DropReason.DUPLICATE, f"said in {said}"
         return None
+
+
+def stands_for(one: Candidate, other: Candidate) -> bool:
+    """Whether one says what the other says: it is it, its message, or the same text."""
+    message = one.verbatim and bool(one.ref) and one.ref == other.ref
+    return one.id == other.id or message or _plain(one.content) == _plain(other.content)
 
 
 def _plain(text: str) -> str:

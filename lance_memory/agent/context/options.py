@@ -64,7 +64,9 @@ class ContextOptions:
     """How a context pack is made.
 
     Attributes:
-        budget_tokens: what the whole text may have, its frame included.
+        budget_tokens: what the whole text may have, its frame included: the lines around the items
+            have some 40 tokens, and more where the scope has long names. Where nothing fits beside
+            them the pack is empty, and `degraded` says "budget".
         shares: what sources may have; those that are not named have that of `SHARES`.
         recent: messages of the session that are looked at, the newest.
         k: memories that the search gives, at most. None: one for every 15 tokens of the budget, 50
@@ -74,6 +76,10 @@ class ContextOptions:
             them; 0: none does.
         relevance: 0..1, of maximal marginal relevance: 1 takes candidates by their score alone,
             less prefers what is unlike the ones that are in the pack.
+        min_score: the relevance 0..1 (see `score`, before the weight) below which nothing is
+            recalled; recent messages and the profile are there all the same. The best hit has 1, so
+            this is a share of it; what a smaller cosine gives by itself does not count at all. The
+            default is chosen by hand, and takes no evidence away (design/029).
         longest: of one item, as a share of the budget, above 0; the rest of its text is left out.
         latency: seconds after which the pack is made without what needs the embedder and has not
             answered; None: it is waited for.
@@ -89,6 +95,7 @@ class ContextOptions:
     procedures: int = 3
     lead: int = 10
     relevance: float = 0.9
+    min_score: float = 0.05
     longest: float = 0.5
     latency: float | None = None
     mode: MemoryMode | str | None = None
@@ -109,6 +116,7 @@ class ContextOptions:
         if self.k is not None:
             whole("k", self.k, least=0)
         real("relevance", self.relevance, least=0, most=1)
+        real("min_score", self.min_score, least=0, most=1)
         real("longest", self.longest, least=0, most=1, without=0)
         if self.latency is not None:
             seconds("latency", self.latency)

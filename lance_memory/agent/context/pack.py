@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_memory.agent.context.candidate import Candidate
-from lance_memory.agent.context.clash import Taken, Why
+from lance_memory.agent.context.candidate import Candidate, ContextSource
+from lance_memory.agent.context.clash import Taken, Why, stands_for
 from lance_memory.agent.context.measure import Measured
 from lance_memory.agent.context.options import ContextOptions, Count
 from lance_memory.agent.context.render import arranged, mark, rendered
@@ -30,16 +30,23 @@ from lance_memory.record.memory import Scope
 
 __all__ = ["Packed", "packed"]
 
+_RECALLED: Final = (
+    *(ContextSource.EPISODIC, ContextSource.SEMANTIC),
+    *(ContextSource.PROCEDURAL, ContextSource.DISTILLED),
+)
+"""What is there for the question's sake alone."""
+
 _FULL: Final = 16
 """Candidates in a row for which there was no room: then nobody else is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """The text, its tokens, its items in order, and what is not in it, best first."""
+    """The text, its tokens, those of its frame, its items in order, and what is left out."""
 
     text: str
     tokens: int
+    frame: int
     items: tuple[ContextItem, ...]
     dropped: tuple[DroppedItem, ...]
 
@@ -81,15 +88,21 @@ class _Choice:
         self._taken = Taken()
         self._picked: list[int] = []
         self._dropped: dict[int, Why] = {}
+        self._places = {one.candidate.id: place for place, one in enumerate(found)}
 
     def choose(self) -> None:
         """Take what fits, the best first."""
         scores = np.array([one.score for one in self._found])
         similar = _Similar([one.candidate for one in self._found])
         asked = self._without_successors()
+        self._leave_out_weak(asked)
+        waiting = self._outdated(asked)
         share = self._options.relevance
         without_room = 0
-        while asked.any():
+        while asked.any() or waiting:
+            for outdated in [p for p, by in waiting.items() if not asked[by].any()]:
+                asked[outdated] = True
+                del waiting[outdated]
             worth = np.where(asked, share * scores - (1.0 - share) * similar.nearest, -np.inf)
             place = int(worth.argmax())
             asked[place] = False
@@ -104,6 +117,7 @@ class _Choice:
 
     def fitted(self, budget: int, *, count: Count, within: Scope) -> Packed:
         """The text of what was taken; what was taken last goes until the whole is within budget."""
+        self._leave_out_alone()
         while True:
             places = {self._found[p].candidate.id: p for p in self._picked}
             entries = arranged(map(self._measured.entry, self._picked))
@@ -112,9 +126,16 @@ class _Choice:
             if tokens <= budget:
                 order = [places[one.candidate.id] for one in entries]
                 items = tuple(self._item(p, number) for number, p in enumerate(order, start=1))
-                return Packed(text=text, tokens=tokens, items=items, dropped=self._left_out())
+                return Packed(
+                    text=text,
+                    tokens=tokens,
+                    frame=self._measured.frame(),
+                    items=items,
+                    dropped=self._left_out(),
+                )
             last = self._picked.pop()
             self._dropped[last] = DropReason.BUDGET, f"the text had {tokens} tokens with it"
+            self._leave_out_alone()
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -131,14 +152,51 @@ class _Choice:
                 )
         return asked
 
+    def _leave_out_weak(self, asked: NDArray[np.bool_]) -> None:
+        """What was recalled and has next to nothing to do with the question is not asked."""
+        least = self._options.min_score
+        for place, one in enumerate(self._found):
+            relevance = one.candidate.relevance
+            if asked[place] and one.candidate.source in _RECALLED and relevance < least:
+                asked[place] = False
+                self._dropped[place] = DropReason.WEAK, f"relevance {relevance:.3f} below {least:g}"
+
+    def _outdated(self, asked: NDArray[np.bool_]) -> dict[int, list[int]]:
+        """The places of what is outdated, asked after all that took its place: their places."""
+        waiting: dict[int, list[int]] = {}
+        for place, one in enumerate(self._found):
+            if asked[place] and one.candidate.outdated_by:
+                asked[place] = False
+                by = (self._places.get(id) for id in sorted(one.candidate.outdated_by))
+                waiting[place] = [p for p in by if p is not None]
+        return waiting
+
+    def _alone(self, place: int) -> Why | None:
+        """Why what is outdated cannot stand: not all that took its place is told."""
+        for id in sorted(self._found[place].candidate.outdated_by):
+            by = self._places.get(id)
+            if by is None or not any(self._tells(p, by) for p in self._picked if p != place):
+                return DropReason.LINEAGE, f"outdated by {id}, which is not in"
+        return None
+
+    def _tells(self, place: int, other: int) -> bool:
+        return stands_for(self._found[place].candidate, self._found[other].candidate)
+
+    def _leave_out_alone(self) -> None:
+        """What is outdated goes with what took its place."""
+        while alone := {place: why for place in self._picked if (why := self._alone(place))}:
+            self._picked = [place for place in self._picked if place not in alone]
+            self._dropped |= alone
+
     def _refused(self, place: int) -> Why | None:
         """Why it is not taken; None: it is."""
         candidate = self._found[place].candidate
-        if clash := self._taken.clash(candidate):
+        if clash := self._taken.clash(candidate) or self._alone(place):
             return clash
         tokens = self._measured.tokens(place)
         refused = self._room.refused(candidate, tokens)
-        if refused is None or refused[0] is not DropReason.BUDGET:
+        waited = bool(candidate.outdated_by)  # for others, not because it is like them
+        if refused is None or refused[0] is not DropReason.BUDGET or waited:
             return refused
         before = sum(self._measured.tokens(p) for p in self._picked if p > place)
         return _UNLIKE if before and tokens <= self._room.left + before else refused

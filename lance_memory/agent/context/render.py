@@ -73,7 +73,8 @@ class Entry:
 
     Attributes:
         candidate: whose entry it is.
-        label: who or what, whose if it is somebody else's, and until when it was true.
+        label: who or what, whose if it is somebody else's, until when it was true, and whether it
+            is outdated.
         lines: of the content, harmless; at least one.
         cut: whether the rest of the content is left out.
     """
@@ -181,7 +182,8 @@ def _label(candidate: Candidate, within: Scope) -> str:
         if level in _OWNER and name != within.names()[level]
     ]
     until = [f"until {_day(candidate.until)}"] if candidate.until else []
-    told = ", ".join([*apart, *until])
+    outdated = "partly outdated" if candidate.partly else "outdated"
+    told = ", ".join([*apart, *until, *([outdated] if candidate.outdated_by else [])])
     return f"{who} ({told})" if told else who
 
 

@@ -21,7 +21,9 @@ class DropReason(StrEnum):
 
     budget: there was no room for it. cap: its source had what it may have. duplicate: an item says
     the same, or is the message that it was taken from. lineage: its successor, its source or its
-    summary is there. diversity: it was preferred by its score, and is like what is there already.
+    summary is there, or what it says is outdated, and what took its place is not there. diversity:
+    it was preferred by its score, and is like what is there already. weak: it has next to nothing
+    to do with the question (`ContextOptions.min_score`).
     """
 
     BUDGET = "budget"
@@ -29,6 +31,7 @@ class DropReason(StrEnum):
     DUPLICATE = "duplicate"
     LINEAGE = "lineage"
     DIVERSITY = "diversity"
+    WEAK = "weak"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,9 @@ class ContextPack:
         budget: what it was allowed.
         mode: the memory mode.
         version: of the store that was searched.
-        degraded: what it had to do without: "vector", "words", the name of a source, "workspace" (its
-            memory mode), "neighbours" of events, or "diversity" (vectors to compare items by).
+        degraded: what it had to do without: "vector", "words", the name of a source, "workspace"
+            (its memory mode), "neighbours" of events, "outdated" (which events are), "diversity"
+            (vectors to compare items by), or "budget": there was something, and room for nothing.
         failures: why, by the same names.
         dropped: candidates that are not in it, best first.
         seconds: by leg; what ran beside the others counts too.

@@ -6,15 +6,18 @@
 
 | source | relevance |
 |---|---|
-| working | 2^(-n / 8) of a message with n later ones: the newest has 1 |
-| episodic, semantic | the score of the search, whose best hit has 1 |
+| working | l + (1 - l) · 0.5 · 2^(-n / 8), of likeness l and n later messages |
+| episodic, semantic | the score of the search, whose best hit has 1; less of noise, see below |
 | distilled | that · (0.5 + 0.5 · quality) of the snapshot |
 | episodic, said right before or after a leading hit | 0.5 or 0.7 of that hit's, if that is more |
 | procedural | similarity · success rate, as `ProceduralMemory.best` ranks |
 | profile | confidence · (0.5 + 0.5 · score of the search): facts about somebody are worth knowing |
 
-So the newest message and the best hit of the search are worth the same, and a message of 16 turns
-ago as much as a hit that is a quarter as good as the best.
+The likeness of a message is the share of the question's content words that it has. So the newest
+message is worth half of the best hit of the search if it has nothing to do with the question, and
+as much if it has all of its words: a last "Ok." never takes the place of an answer.
+A hit without a word of the question and with a cosine below `ContextOptions.min_score` is noise:
+of its score only what it has of its neighbours, its actor and a period counts.
 The numbers 0.5 and 0.7 were chosen on LoCoMo's tuning conversations, where 0.5-0.8 is flat: the
 answer to a question stands after it (design/029).
 """
@@ -27,15 +30,19 @@ from typing import Final
 
 from lance_memory.agent.context.candidate import Candidate, ContextSource
 from lance_memory.agent.context.options import ContextOptions
+from lance_memory.facts import content_words
+from lance_memory.record.results import Hit
 
 __all__ = [
     "AFTER",
     "BEFORE",
     "Scored",
     "freshness",
+    "hit_relevance",
     "profile_relevance",
     "scored",
     "snapshot_relevance",
+    "talk_relevance",
     "with_neighbours",
 ]
 
@@ -43,6 +50,7 @@ BEFORE: Final = 0.5
 AFTER: Final = 0.7
 
 _HALVED_AFTER: Final = 8
+_OF_TALK: Final = 0.5
 _OF_A_PROFILE: Final = 0.5
 _OF_A_SNAPSHOT: Final = 0.5
 
@@ -58,6 +66,27 @@ class Scored:
 def freshness(later: int) -> float:
     """Of a message with so many later ones."""
     return float(2.0 ** (-later / _HALVED_AFTER))
+
+
+def talk_relevance(later: int, query: str, content: str) -> float:
+    """Of a message of the conversation; of the question itself, its freshness alone."""
+    asked, said = content_words(query), content_words(content)
+    same = query.casefold().split() == content.casefold().split()
+    likeness = 0.0 if same or not asked else len(asked & said) / len(asked)
+    return likeness + (1.0 - likeness) * _OF_TALK * freshness(later)
+
+
+def hit_relevance(hit: Hit, least: float) -> float:
+    """Of a hit of the search: its score, without what a cosine below `least` gave by itself.
+
+    Scores are relative to the best hit, so where nothing has to do with the question the nearest of
+    it all would have 1.
+    """
+    if hit.words or hit.similarity is None or hit.similarity >= least:
+        return hit.score
+    parts = hit.parts
+    others = parts.words + parts.neighbours + parts.actor + parts.period
+    return hit.score * others / (parts.vector + others) if others else 0.0
 
 
 def profile_relevance(confidence: float, found: float) -> float:

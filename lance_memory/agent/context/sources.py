@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from lance_memory.agent.context.candidate import Candidate, ContextSource
 from lance_memory.agent.context.legs import Begun, Legs
 from lance_memory.agent.context.options import ContextOptions
+from lance_memory.agent.context.outdated import corrections, with_corrections
 from lance_memory.agent.context.score import (
-    freshness,
+    hit_relevance,
     profile_relevance,
     snapshot_relevance,
+    talk_relevance,
     with_neighbours,
 )
 from lance_memory.agent.hot import HotTier, visible
@@ -86,18 +88,21 @@ def found(
     how = Mode.VECTOR if mode is MemoryMode.VECTOR else Mode.HYBRID
     recalling = legs.beside(partial(search, mode=how))
     fitting = legs.beside(partial(layers.procedural.best, query, options.procedures))
-    talk = legs.asked("working", lambda: _talk(layers, session, options.recent))
+    talk = legs.asked("working", lambda: _talk(layers, session, query, options.recent))
     known = legs.asked("profile", lambda: _profile(layers.store))
     result = _recalled(legs, recalling, by_words)
     procedures = legs.asked("procedural", fitting) if options.procedures else ()
     hits = _hits(result, mode)
-    recalled = _with_profile(hits, known or ())
+    recalled = _with_profile(hits, known or (), options.min_score)
     around = legs.asked("neighbours", lambda: _around(layers.store, recalled, options.lead))
-    whole = [*(around or recalled), *map(_of_procedure, procedures or ())]
+    every = [*(talk or ()), *(around or recalled), *map(_of_procedure, procedures or ())]
+    every = legs.asked("outdated", lambda: _corrected(layers.store, every)) or every
+    whole = [one for one in every if one.source is not ContextSource.WORKING]
     vectors = legs.asked("diversity", lambda: _vectors(layers.store, whole, options)) or {}
     with_vectors = [replace(one, vector=vectors.get(one.id)) for one in whole]
+    said = [one for one in every if one.source is ContextSource.WORKING]
     return Found(
-        candidates=(*(talk or ()), *with_vectors),
+        candidates=(*said, *with_vectors),
         version=layers.store.version if result is None else result.version,
     )
 
@@ -122,12 +127,12 @@ def _recalled(
     return result
 
 
-def _talk(layers: Layers, session: str, count: int) -> list[Candidate]:
+def _talk(layers: Layers, session: str, query: str, count: int) -> list[Candidate]:
     """The recent messages, and the values of the session."""
     scope = layers.store.scope.narrowed(session=session)
     messages = layers.working.recent(session, count)
     talk = [
-        _of_message(message, scope, place=place, later=len(messages) - 1 - place)
+        _of_message(message, scope, query, place=place, later=len(messages) - 1 - place)
         for place, message in enumerate(messages)
     ]
     values = layers.working.context(session)
@@ -157,6 +162,13 @@ def _around(store: MemoryStore, recalled: Sequence[Candidate], lead: int) -> lis
     )
 
 
+def _corrected(store: MemoryStore, every: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, and what took the place of what some of them say, which are marked."""
+    known = corrections(store, every)
+    new = {by.id: _of_memory(by, 0.0, "") for one in known.values() for by in one.by}
+    return with_corrections(every, known, new)
+
+
 def _vectors(
     store: MemoryStore, candidates: Sequence[Candidate], options: ContextOptions
 ) -> Mapping[str, NDArray[np.float32]]:
@@ -179,9 +191,9 @@ def _hits(result: SearchResult | None, mode: MemoryMode) -> list[Hit]:
     ]
 
 
-def _with_profile(hits: Sequence[Hit], known: Sequence[Memory]) -> list[Candidate]:
+def _with_profile(hits: Sequence[Hit], known: Sequence[Memory], least: float) -> list[Candidate]:
     """The hits, and of the profile also what the search has not found."""
-    recalled = [_of_memory(hit.memory, hit.score, _why(hit)) for hit in hits]
+    recalled = [_of_memory(hit.memory, hit_relevance(hit, least), _why(hit)) for hit in hits]
     there = {one.id for one in recalled}
     return [*recalled, *(_of_memory(one, 0.0, "") for one in known if one.id not in there)]
 
@@ -191,14 +203,14 @@ def _why(hit: Hit) -> str:
     return hit.explain().partition(" from ")[2]
 
 
-def _of_message(message: Message, scope: Scope, *, place: int, later: int) -> Candidate:
+def _of_message(message: Message, scope: Scope, query: str, *, place: int, later: int) -> Candidate:
     event = event_of(scope, message)
     return Candidate(
         id=event,
         source=ContextSource.WORKING,
         kind=Kind.WORKING,
         content=message.content,
-        relevance=freshness(later),
+        relevance=talk_relevance(later, query, message.content),
         why=f"{later} messages later" if later else "the newest message",
         who=message.actor or str(message.role),
         at=message.at,

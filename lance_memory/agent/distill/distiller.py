@@ -9,12 +9,13 @@ from datetime import date, datetime
 from typing import Final
 
 from lance_memory.agent.distill.group import Group, by_owner, groups
+from lance_memory.agent.distill.in_order import in_order
 from lance_memory.agent.distill.looked import Looked
 from lance_memory.agent.distill.marks import Marks
 from lance_memory.agent.distill.options import DistillOptions, SnapshotOf
 from lance_memory.agent.distill.result import DistillResult
 from lance_memory.agent.distill.snapshot import Drawn, Refused, drawn
-from lance_memory.curate import Execution, Transform, extractive
+from lance_memory.curate import Execution, Transform
 from lance_memory.curate.transform.execute import outcomes
 from lance_memory.errors import ConflictError, InvalidInputError, QuotaExceededError
 from lance_memory.record.arguments import instance, text
@@ -44,7 +45,7 @@ class Distiller:
     Args:
         store: a handle; nothing outside of its scope is read or made.
         transform: makes one text of memories, as for `MemoryStore.consolidate`; by default
-            `extractive`, which keeps each sentence that says something new.
+            each sentence that says something new, in the order of the session, and by whom.
         options: see `DistillOptions`.
         execution: how the transform is called.
     """
@@ -52,7 +53,7 @@ class Distiller:
     def __init__(
         self,
         store: MemoryStore,
-        transform: Transform = extractive,
+        transform: Transform = in_order,
         *,
         options: DistillOptions | None = None,
         execution: Execution | None = None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lance_memory.agent.distill.group import Group
+from lance_memory.agent.distill.in_order import gathered, speakers
 from lance_memory.agent.distill.options import SnapshotOf
 from lance_memory.agent.distill.shorten import shortened
 from lance_memory.curate import Derived
@@ -110,6 +111,8 @@ def drawn(
         some = ", ".join(lost.missing[:5])
         return f"it would drop {lost.share:.0%} of the facts of its sources, such as {some}"
     content = shortened(derived.content, max_words)
+    if names := speakers(sources):
+        content = gathered(content, names)
     seqs = [row.seq for row in group.rows if row.seq is not None]
     snapshot = DistilledSnapshot(
         of=group.of,

@@ -71,9 +71,14 @@ class RetentionPlan:
         return bool(self.memories)
 
     def __str__(self) -> str:
+        if not self:
+            looked = counted(self.considered, "memory", "memories")
+            return (
+                f"nothing of {looked} at version {self.version} is due; age counts from when a "
+                "memory happened, was learned, or got its state, whichever was last"
+            )
         due = counted(len(self.memories), "memory", "memories")
-        told = self.reason or "none"
-        return f"{due} of {self.considered:,} at version {self.version} to retire: {told}"
+        return f"{due} of {self.considered:,} at version {self.version} to retire: {self.reason}"
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -86,7 +86,10 @@ def transcript(lines: Iterable[Line], *, name: str, spaced: bool = False) -> Ite
             elif said:
                 said[-1].lines += [""] * min(blank, 1) + [line.strip()]
             elif not ends:
-                raise InvalidInputError('it begins with no name; a message is "Name: text"')
+                raise InvalidInputError(
+                    'it begins with no name; a message is "Name: text" on a line, such as '
+                    '"user: I live in Faro"; plain prose is kept as it is by `lmem add`'
+                )
         blank = 0
     if said:
         yield _ended(said)
