@@ -8,16 +8,20 @@ DEV := $(VENV)/.installed-dev
 # The tests start many processes; modules that were compiled once start them faster.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Each worker runs through files of its own, so what a file shares is made once; who is done takes
+# over from the others.
+WORKERS := -n 2 --dist worksteal
+
 .PHONY: demo test test-slow test-all test-remote soak check audit bench clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python cli/demo/demo.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow"
 
 test-slow: $(DEV)
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q $(WORKERS) -m slow
 
 test-all: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term

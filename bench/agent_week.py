@@ -42,7 +42,7 @@ from lance_memory import (
     Mode,
 )
 from lance_memory.agent.context.candidate import Candidate
-from lance_memory.agent.context.pack import Packed, packed
+from lance_memory.agent.context.pack import packed
 from lance_memory.agent.context.score import scored
 from lance_memory.embed.tokens import count_tokens
 
@@ -147,8 +147,16 @@ class Answer:
         return len(refs & self.question.evidence) / len(self.question.evidence)
 
 
-Way = Callable[[str, str, int], Packed]
-"""(user, question, budget) -> the pack."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What is in a budget."""
+
+    items: tuple[ContextItem, ...]
+    tokens: int
+
+
+Way = Callable[[str, str, int], Filled]
+"""(user, question, budget) -> what is in it."""
 
 
 @dataclass(slots=True)
@@ -171,36 +179,36 @@ class Asking:
     def agent(self, user: str) -> Agent:
         return Agent(self.store.scoped(tenant=TENANT, user=user))
 
-    def packed(self, user: str, text: str, budget: int, *, mode: str) -> Packed:
+    def packed(self, user: str, text: str, budget: int, *, mode: str) -> Filled:
         """`Agent.context`, asked in a new session."""
         pack = self.agent(user).context("question", text, budget, options=ContextOptions(mode=mode))
         if pack.degraded:
             raise RuntimeError(f"degraded: {pack.failures}")
-        return Packed(text=pack.text, tokens=pack.tokens, items=pack.items, dropped=pack.dropped)
+        return Filled(items=pack.items, tokens=pack.tokens)
 
-    def plain(self, user: str, text: str, budget: int) -> Packed:
+    def plain(self, user: str, text: str, budget: int) -> Filled:
         """The turns nearest to the vector of the question as it was asked."""
         vector = self.store.embedder.embed([text])[0]
         scope = self.store.scoped(tenant=TENANT, user=user)
         hits = scope.search(vector=vector, k=DEPTH, kinds=Kind.EPISODIC)
         return self.filled(user, [hit.memory for hit in hits], budget)
 
-    def searched(self, user: str, text: str, budget: int, *, mode: Mode) -> Packed:
+    def searched(self, user: str, text: str, budget: int, *, mode: Mode) -> Filled:
         """The hits of the store's own search over the turns, best first."""
         scope = self.store.scoped(tenant=TENANT, user=user)
         hits = scope.search(text, k=DEPTH, mode=mode, kinds=Kind.EPISODIC)
         return self.filled(user, [hit.memory for hit in hits], budget)
 
-    def latest(self, user: str, text: str, budget: int) -> Packed:  # noqa: ARG002 - of every way
+    def latest(self, user: str, text: str, budget: int) -> Filled:  # noqa: ARG002 - of every way
         """The last turns."""
         scope = self.store.scoped(tenant=TENANT, user=user)
         newest = scope.list(kinds=Kind.EPISODIC, newest_first=True, limit=DEPTH)
         return self.filled(user, newest, budget)
 
-    def filled(self, user: str, memories: Sequence[Memory], budget: int) -> Packed:
+    def filled(self, user: str, memories: Sequence[Memory], budget: int) -> Filled:
         """As many as fit, in that order, in the form of a pack."""
         total = len(memories)
-        options = ContextOptions(relevance=1.0)
+        options = ContextOptions(relevance=1.0, min_score=0.0)
         candidates = [
             Candidate(
                 id=memory.id,
@@ -217,13 +225,14 @@ class Asking:
             for place, memory in enumerate(memories)
             if memory.source == "working"
         ]
-        return packed(
+        made = packed(
             scored(candidates, options),
             budget=budget,
             options=options,
             count=partial(count_tokens, self.store.embedder),
             within=self.store.scoped(tenant=TENANT, user=user).scope,
         )
+        return Filled(items=made.items, tokens=made.tokens)
 
 
 def asked(way: Way, questions: Iterable[Question], budget: int) -> list[Answer]:
@@ -377,7 +386,7 @@ def run(corpus: Corpus, folder: Path, *, budget: int, by: str) -> list[dict[str,
                 line = f"agent_week_{name}_{half}"
                 emit(bench=line, budget=budget, **told, **(more if name == "pack" else {}))
         compare(recalls)
-        lines = curve(asking, corpus.questions[::4])
+        lines = curve(asking, corpus.questions[::8])
         distilled(store, asking, corpus.questions, budget)
     return lines
 

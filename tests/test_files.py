@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import pytest
+from forked import Forked
 
 from lance_memory.files import make_private, write_whole
 
@@ -84,11 +84,11 @@ while True:
 def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
     path = tmp_path / "plan.json"
     write_whole(path, "0" * 500_000)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
     for number in range(4):
-        with subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE
-        ) as child:
-            assert child.stdout.readline() == b"ready\n"
+        with Forked(script, path) as child:
+            assert child.stdout.readline() == "ready\n"
             for _ in range(20 * number):
                 text = path.read_text()
                 assert len(text) == 500_000

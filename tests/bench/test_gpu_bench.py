@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_THE_ENGINE = (
     "import runpy, sys; sys.modules['lance'] = sys.modules['pyarrow'] = None;"
@@ -13,6 +15,7 @@ WITHOUT_THE_ENGINE = (
 )
 
 
+@pytest.mark.slow
 def test_every_measurement_is_one_json_line_and_agrees_with_the_cpu():
     command = [sys.executable, "-c", WITHOUT_THE_ENGINE]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)

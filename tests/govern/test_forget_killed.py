@@ -96,7 +96,7 @@ def test_writers_lose_nothing_while_others_are_forgotten(tmp_path):
 
     def write(number):
         store = opened(tmp_path / "store")
-        while not stop.is_set():
+        while not stop.wait(0.02):  # else whoever forgets is overtaken again and again
             try:
                 added = store.add(f"note {number} {len(written)}", user=f"writer{number}")
                 written.append(added.id)
@@ -117,7 +117,7 @@ def test_writers_lose_nothing_while_others_are_forgotten(tmp_path):
     assert done.proof.found == ()
     assert {m.id for m in store.list(states="any")} == kept | set(written)
     assert holding(tmp_path / "store", gone) == []
-    assert written
+    assert len(written) > 5
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -254,17 +255,25 @@ def test_a_full_disk_is_told_nothing_is_half_written_and_it_goes_on_when_there_i
     check(store)
 
 
+@pytest.fixture
+def everybodys():
+    """A directory that everybody may enter; pytest takes that right from its own at each start."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        for folder in [place, *place.parents]:
+            if len(folder.parts) > 2:
+                folder.chmod(folder.stat().st_mode | 0o711)
+        yield place
+
+
 @pytest.mark.skipif(not hasattr(os, "setuid") or os.getuid(), reason="only root can become another")
-def test_permission_lost_midway_is_told_and_what_was_written_is_read(tmp_path):
+def test_permission_lost_midway_is_told_and_what_was_written_is_read(everybodys):
     """A process that stops being the owner of the files: reads go on, writes are refused."""
-    for folder in [tmp_path, *tmp_path.parents]:
-        if len(folder.parts) > 2:
-            folder.chmod(folder.stat().st_mode | 0o711)
-    open_store(tmp_path / "store").add("before")
-    for place in [tmp_path / "store", *(tmp_path / "store").rglob("*")]:
+    open_store(everybodys / "store").add("before")
+    for place in [everybodys / "store", *(everybodys / "store").rglob("*")]:
         place.chmod(0o755 if place.is_dir() else 0o644)
     done = subprocess.run(
-        [sys.executable, CHILD, "--unprivileged", str(tmp_path / "store")],
+        [sys.executable, CHILD, "--unprivileged", str(everybodys / "store")],
         capture_output=True,
         text=True,
         env=child_environment(),
@@ -273,7 +282,7 @@ def test_permission_lost_midway_is_told_and_what_was_written_is_read(tmp_path):
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["read"], told["kind"]) == (["before"], "StorageError")
     assert "no permission" in told["error"]
-    assert [m.content for m in open_store(tmp_path / "store").list()] == ["before"]
+    assert [m.content for m in open_store(everybodys / "store").list()] == ["before"]
 
 
 def test_a_clock_that_goes_back_mixes_up_no_version(tmp_path):

@@ -17,8 +17,11 @@ from store_model import differing
 from lance_memory import ConflictError, ConsolidateOptions, InvalidInputError, NotFoundError
 
 CHILD = str(Path(__file__).with_name("proof_child.py"))
-STEPS = 1_500 if "SOAK_SECONDS" in os.environ else 85
+SOAKS = "SOAK_SECONDS" in os.environ
+STEPS = 500 if SOAKS else 85
 """How long the life of the store is that most tests here look back at."""
+
+pytestmark = [pytest.mark.soak] if SOAKS else []
 
 WORDS = ("apple", "pear", "kiwi", "mango", "lemon", "plum")
 

@@ -108,7 +108,6 @@ def test_identity_scope_and_state_do_not_change_by_update(store, fields):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"revision": 50},
         {"superseded_by": "x"},
         {"content_hash": "x"},
         {"state_at": None},
