@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Each worker runs through files of its own, so what a file shares is made once; who is done takes
 # over from the others.
-WORKERS := -n 2 --dist worksteal
+WORKERS := -n 3 --dist worksteal
 
 .PHONY: demo test test-slow test-all test-remote soak check audit bench clean
 

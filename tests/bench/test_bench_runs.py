@@ -8,6 +8,8 @@ import pytest
 
 from bench import overhead
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {
     *("bench", "ours_ms", "raw_ms", "ratio", "n", "rows", "bar", "met"),
     *("python", "pylance", "pyarrow", "cores", "seed"),

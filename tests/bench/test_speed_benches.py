@@ -12,6 +12,8 @@ from bench import durability, forget, growth, peers, search, upkeep
 from bench.corpus import DIMENSION, corpus, questions, sentences
 from bench.peers import PEERS, installed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,7 +28,6 @@ def lines_here(capfd):
     return run
 
 
-@pytest.mark.slow
 def test_every_speed_measurement_says_whether_it_met_its_bar(lines_here):
     lines = lines_here(search.main, "--quick")
     names = [line["bench"] for line in lines]
@@ -54,7 +55,6 @@ def test_every_speed_measurement_says_whether_it_met_its_bar(lines_here):
             assert line["met"] == (measured >= line["bar"] if at_least else measured <= line["bar"])
 
 
-@pytest.mark.slow
 def test_curation_is_measured_from_the_join_to_the_search_after_a_pass():
     command = [sys.executable, "bench/curate.py", "--quick"]  # it sets a variable of the engine's
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
@@ -72,7 +72,6 @@ def test_curation_is_measured_from_the_join_to_the_search_after_a_pass():
     assert all("met" in line for line in lines.values())
 
 
-@pytest.mark.slow
 def test_what_grows_is_measured_in_one_line_for_each_number_of_rows(lines_here):
     lines = lines_here(growth.main, "--rows", "300", "600", "--questions", "3")
     assert [line["rows"] for line in lines] == [300, 600]
@@ -81,7 +80,6 @@ def test_what_grows_is_measured_in_one_line_for_each_number_of_rows(lines_here):
         assert min(line[k] for k in ("search_p50_ms", "build_s", "build_peak_mb", "disk_mb")) > 0
 
 
-@pytest.mark.slow
 def test_a_peer_that_is_not_installed_is_reported_and_not_invented(lines_here):
     missing = [name for name in PEERS if not installed(name)]
     words = ["--rows", "300", "--questions", "3", "--only", *missing[:1], "lance-memory"]

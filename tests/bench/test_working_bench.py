@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from bench import working
+
+pytestmark = pytest.mark.slow
 
 
 def test_writes_and_reads_are_measured_beside_sqlite_and_a_commit(capsys):

@@ -25,6 +25,8 @@ from lance_memory.embed import (
 from lance_memory.errors import EmbeddingError, InvalidInputError
 from lance_memory.extras import require
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "The cat sat on the mat.",
     "Caroline went to a support group for parents yesterday evening, and she liked it.",

@@ -58,6 +58,7 @@ def native(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot"])
 @pytest.mark.parametrize("name", ["lance", "torch:cpu", *GPU])
 def test_a_trained_model_recalls_as_the_engines_own(name, metric, native, tmp_path):

@@ -164,6 +164,7 @@ def test_a_writer_that_is_killed_leaves_every_batch_whole(bucket, opened, child)
     assert sorted(m.run for m in store.iter()) == sorted(batches)
 
 
+@pytest.mark.slow
 def test_two_that_make_a_store_at_once_make_one(bucket, opened, child, tmp_path):
     makers = [child("make", f"{bucket}/store", tmp_path, name) for name in ("one", "two")]
     for number in range(6):
@@ -217,6 +218,7 @@ def test_lmem_takes_storage_options_and_never_shows_a_secret(s3, bucket, monkeyp
     assert (code, wrong in said_so.err) == (2, False)
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_s3_is_told_in_our_words_without_secrets(s3, bucket, opened):
     away = {**s3.options, **AT_ONCE, "aws_endpoint": "http://127.0.0.1:9"}
     tries = [
