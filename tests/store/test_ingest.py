@@ -15,6 +15,7 @@ from lance_memory import (
     ConflictError,
     Conversation,
     ExtractionError,
+    IngestStatus,
     InvalidInputError,
     Message,
     NotFoundError,
@@ -923,3 +924,21 @@ def test_a_dry_run_where_nothing_is_remembered_yet_asks_the_layers_that_remember
 
 def ledger_of(store):
     return store._table.place.local / "ingest" / "ledger.sqlite"
+
+
+def test_every_memory_that_is_handed_in_is_told_of_with_its_place_and_version(store):
+    """C08: stored, already there, waiting or discarded, and why; never "done" with nothing there."""
+    asked = {"tenant": "acme", "user": "ana"}
+    first = store.ingest("I live in Faro and I am allergic to peanuts.", **asked)
+    assert (first.uri, first.version) == (store.uri, store.version)
+    again = store.ingest("I am allergic to peanuts.", session="another day", **asked)
+    none = store.ingest("ok", session="a third", **asked)
+
+    assert {store.get(id).content for id in first.ids} == {
+        "I live in Faro",
+        "I am allergic to peanuts.",
+    }
+    (known,) = [d for d in again.decisions if d.step == "resolve"]
+    assert (again.ids, again.version, known.verdict) == ((), first.version + 1, "reject")
+    assert known.memory in first.ids
+    assert (none.status, none.ids, none.reason) == (IngestStatus.L2, (), "low_quality")
