@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from proof_kit import child_environment, open_store
 from soak_child import Account, Log
 
@@ -154,7 +153,6 @@ def soak(folder, seconds, seed):
     return figures, complaints
 
 
-@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_under_kills(tmp_path):
     """For 8 s, or for SOAK_SECONDS of at most 480."""
     seconds = min(float(os.environ.get("SOAK_SECONDS", "8")), LONGEST)
