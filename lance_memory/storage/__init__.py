@@ -3,6 +3,7 @@
 from lance_memory.storage import history, indices, naming, undo
 from lance_memory.storage.change import Audit, ChangeSet, Plan
 from lance_memory.storage.changes import changes_of
+from lance_memory.storage.deltas import Delta, deltas
 from lance_memory.storage.disk.durable import Durability
 from lance_memory.storage.disk.whole import Damage
 from lance_memory.storage.history import Comparison, LogEntry
@@ -28,6 +29,7 @@ __all__ = [
     "ChangeSet",
     "Comparison",
     "Damage",
+    "Delta",
     "Durability",
     "LogEntry",
     "Place",
@@ -46,6 +48,7 @@ __all__ = [
     "UpkeepStatus",
     "absolute",
     "changes_of",
+    "deltas",
     "history",
     "indices",
     "naming",

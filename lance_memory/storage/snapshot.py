@@ -158,7 +158,18 @@ class Snapshot:
         """The rows of these fragments."""
         with self.naming(f"read version {self.version}"):
             parts = [self.fragment(i).to_table(columns=list(columns)) for i in sorted(ids)]
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts) if parts else self.scan(columns=columns, limit=0)
+
+    def ever_in(self, ids: Collection[int], *, columns: Sequence[str]) -> pa.Table:
+        """The rows of these fragments, and those that were deleted of them since they were made."""
+        with self.naming(f"read version {self.version}"):
+            rows = self.dataset.scanner(
+                columns=list(columns),
+                fragments=[self.fragment(i) for i in sorted(ids)],
+                include_deleted_rows=True,
+                with_row_id=True,  # the engine gives deleted rows with it alone
+            ).to_table()
+        return rows.select(list(columns))
 
     def batches_of(
         self, ids: Sequence[int], *, columns: Sequence[str], batch_size: int

@@ -5,17 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from lance_memory.record.times import utc
-from lance_memory.storage import (
-    history,
-)
-from lance_memory.view.recounting import Recounting
+from lance_memory.storage import history
+from lance_memory.view.frames import Frames
 from lance_memory.view.searching import Searching
-from lance_memory.view.tables import Tables
 
 __all__ = ["MemoryView"]
 
 
-class MemoryView(Searching, Recounting, Tables):
+class MemoryView(Searching, Frames):
     """The memories as of one version. It has no method that writes.
 
     Every read verb takes the keywords of `Where`. What is *visible* is decided at the moment

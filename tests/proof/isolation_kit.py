@@ -314,7 +314,8 @@ def parameters_of(function):
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             found.append(name)
             continue
-        hint = typing.get_type_hints(function, include_extras=True)[name]
+        seen = {"DuckDBPyConnection": object}  # is imported for type checkers alone
+        hint = typing.get_type_hints(function, localns=seen, include_extras=True)[name]
         listed = typing.get_args(hint)[0] if typing.get_args(hint) else None
         found += [f"{name}.{key}" for key in listed.__annotations__] if listed else [name]
     return found

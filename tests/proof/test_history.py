@@ -181,6 +181,31 @@ def test_the_log_counts_what_was_recorded(history):
         assert not (entry.upkeep and differing(before, after))
 
 
+def test_the_history_frame_played_up_to_a_version_is_what_was_recorded(history):
+    """Every change is told once, at the version that made it, with the states on both sides."""
+    frame = history.store.history_frame()
+    played = {}
+    told = frame.partition_by("version", as_dict=True)
+    for version, rows in sorted(history.recorded.items()):
+        for row in told.get((version,), frame[:0]).to_dicts():
+            was = played.pop(row["id"], None)
+            assert (was and was[0]) == row["state_before"], row
+            if row["change"] != "removed":
+                played[row["id"]] = (row["state_after"], row["revision"])
+        assert played == {i: (r["state"], r["revision"]) for i, r in rows.items()}, version
+    assert frame["version"].is_sorted()
+    assert "kept" not in frame["change"].to_list()  # the very first version is there
+
+
+def test_the_versions_frame_counts_the_memories_of_each_version(history):
+    frame = history.store.versions_frame()
+    assert dict(frame.select("version", "memories").iter_rows()) == {
+        version: len(rows) for version, rows in history.recorded.items()
+    }
+    tags = {t: v for v, names in frame.select("version", "tags").iter_rows() for t in names}
+    assert tags == history.tags
+
+
 def test_a_process_in_los_angeles_sees_the_same(history):
     """The time zone of the process changes no answer (C25)."""
     moments = [moment.isoformat() for moment, _ in history.moments[::15]]
