@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from lance_memory.curate import shown
 from lance_memory.curate.merge import SUCCESSOR_COLUMNS
 from lance_memory.curate.options import ConsolidateOptions, OnFailure
 from lance_memory.errors import InvalidInputError, TransformError
+from lance_memory.html import Told
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.record.results import WriteResult
 from lance_memory.record.rows import EMBEDDING, Fingerprint
@@ -200,6 +202,9 @@ class ConsolidationPlan:
             lines.append(f"not all clusters were looked at: {self.cut}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return shown.plan(self)
+
     def manifest(self) -> dict[str, Any]:
         """What rides in the commit."""
         accepted = self.accepted
@@ -268,7 +273,7 @@ class ConsolidationPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolidationResult:
+class ConsolidationResult(Told):
     """A pass that was committed: the plan, and the version it made."""
 
     plan: ConsolidationPlan

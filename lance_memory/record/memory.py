@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.errors import ScopeError
+from lance_memory.record import shown
 
 __all__ = ["CONSOLIDATED", "DISTILLED", "SAID", "Kind", "Memory", "Relationship", "Scope", "State"]
 
@@ -150,6 +151,9 @@ class Memory:
     source: str = "user"
     source_ref: str = ""
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        return shown.memory(self)
 
     @property
     def scope(self) -> Scope:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from lance_memory.html import Told
+from lance_memory.record import shown
 from lance_memory.record.memory import Memory, Scope, State
 from lance_memory.wording import some
 
@@ -46,7 +48,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
+class WriteResult(Told):
     """A write that is durable: the version it made, and what that version changed.
 
     A write that had nothing to do changes nothing and names the version it found. `upkeep` says
@@ -238,6 +240,9 @@ class SearchResult:
     def __getitem__(self, place: int) -> Hit:
         return self.hits[place]
 
+    def _repr_html_(self) -> str:
+        return shown.hits(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Related:
@@ -308,6 +313,9 @@ class Lineage:
         for node in (*self.successors, *self.sources):
             yield from node
 
+    def _repr_html_(self) -> str:
+        return shown.lineage(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -336,6 +344,9 @@ class Diff:
 
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated or self.removed)
+
+    def _repr_html_(self) -> str:
+        return shown.difference(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +379,7 @@ class MemoryChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackPlan:
+class RollbackPlan(Told):
     """What a rollback or revert would do, made at version `version`: ids that come back or go."""
 
     operation: str

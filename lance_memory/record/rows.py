@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 EMBEDDING = "embedding"
+_SCORES = ("importance", "confidence", "quality")
 
 FINGERPRINT = ("revision", "updated_at", "content_hash")
 """The columns that name one content of a row for good. A revision alone does not: after a rollback
@@ -53,6 +55,8 @@ def to_memories(rows: pa.Table) -> list[Memory]:
     present = valid_vectors(rows) if vectors is not None else None
     memories = []
     for i, row in enumerate(plain.to_pylist()):
+        for name in _SCORES:
+            row[name] = _as_written(row[name])
         row["kind"] = Kind(row["kind"])
         row["state"] = State(row["state"])
         row["metadata"] = json.loads(row["metadata"] or "{}")
@@ -65,6 +69,12 @@ def to_memories(rows: pa.Table) -> list[Memory]:
             row[EMBEDDING] = vectors[i]
         memories.append(Memory(**row))
     return memories
+
+
+@lru_cache(maxsize=4_096)
+def _as_written(score: float | None) -> float | None:
+    """A float32 as the shortest number that is stored as it: 0.9, and not 0.8999999761581421."""
+    return None if score is None else float(str(np.float32(score)))
 
 
 def embeddings(rows: pa.Table) -> NDArray[np.float32]:

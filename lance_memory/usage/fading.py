@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.html import Told
 from lance_memory.record.arguments import real
 from lance_memory.record.decay import Decay, Uses, evergreen, seconds_since, strengths
 from lance_memory.record.filters import Filter, all_of, none_of
@@ -48,7 +49,7 @@ class Faded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetirePlan:
+class RetirePlan(Told):
     """What has faded, weakest first; `MemoryStore.apply` retires it.
 
     Attributes:

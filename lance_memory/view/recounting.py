@@ -12,6 +12,7 @@ from lance_memory.errors import (
     InvalidInputError,
     LanceMemoryError,
 )
+from lance_memory.html import pairs
 from lance_memory.record import filters
 from lance_memory.record.compare import COLUMNS, differing
 from lance_memory.record.filters import Filter
@@ -156,6 +157,23 @@ class Recounting(Reading):
             bytes=self._table.place.size(),
             unindexed_rows=indices.unindexed_rows(snapshot),
         )
+
+    def _repr_html_(self) -> str:
+        found = self.stats()
+        told = {
+            "store": found.uri,
+            "version": f"{found.version}, of {found.versions} that can be read",
+            "scope": str(found.scope) if found.scope else "",
+            "memories": f"{found.rows:,}, of which {found.visible:,} are visible",
+            "states": ", ".join(f"{n:,} {state}" for state, n in found.by_state.items()),
+            "kinds": ", ".join(f"{n:,} {kind}" for kind, n in found.by_kind.items()),
+            "users": found.users,
+            "sessions": found.sessions,
+            "tags": ", ".join(found.tags),
+            "branches": ", ".join(found.branches),
+            "embeddings": f"{found.embedding_model}, {found.dimension} numbers",
+        }
+        return pairs(told)
 
     def _may_concern(self, version: int) -> bool:
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lance_memory.html import Told
 from lance_memory.wording import counted, worded
 
 __all__ = ["Health", "HealthFinding", "Severity", "Treated", "VersionBytes"]
@@ -65,7 +66,7 @@ class Treated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Told):
     """How a store is.
 
     Attributes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lance_memory.html import Told
 from lance_memory.record.memory import Scope
 from lance_memory.wording import counted, ranges, some
 
@@ -13,7 +14,7 @@ __all__ = ["ForgetPlan", "ForgetProof", "ForgetResult", "Unfinished"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetPlan:
+class ForgetPlan(Told):
     """What forgetting would take, from where, and what cannot be read afterwards.
 
     Attributes:

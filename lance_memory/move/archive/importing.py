@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lance_memory.errors import StoreFormatError
 from lance_memory.files import saving
+from lance_memory.html import Told
 from lance_memory.move.archive.export import BATCH_ROWS
 from lance_memory.move.archive.files import Archive, ArchiveManifest
 from lance_memory.move.archive.incoming import Incoming, take_in_archive
@@ -76,7 +77,7 @@ class ImportResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportPlan:
+class ImportPlan(Told):
     """How an archive is to be taken in.
 
     Attributes:

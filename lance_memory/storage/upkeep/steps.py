@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from lance.optimize import Compaction, CompactionOptions
 
 from lance_memory.errors import NotFoundError, StorageError
+from lance_memory.html import Told
 from lance_memory.storage import history, indices, naming
 from lance_memory.storage.described import covered, described
 from lance_memory.storage.disk.cut import refuse_cut
@@ -87,7 +88,7 @@ class UpkeepResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepPlan:
+class UpkeepPlan(Told):
     """What an upkeep run would do to the store as it is at `version`.
 
     Attributes:
