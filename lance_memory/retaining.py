@@ -1,4 +1,4 @@
-"""Retaining: how long memories stay, and how much of them a tenant may have."""
+"""Retaining: how long memories stay, and what becomes of those that have stayed long enough."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any, Literal, Unpack, overload
 
 import pyarrow as pa
 
-from lance_memory.consolidating import Consolidating
 from lance_memory.curate import ConsolidationPlan
-from lance_memory.errors import InvalidInputError, ScopeError
-from lance_memory.govern.quota import QuotaStatus, tenants_in
+from lance_memory.errors import InvalidInputError
 from lance_memory.govern.retention import (
     RetentionPlan,
     RetentionPolicy,
@@ -22,6 +20,7 @@ from lance_memory.govern.retention import (
     plan_retention,
     retired_parts,
 )
+from lance_memory.metering import Metering
 from lance_memory.move import ArchiveSource, file_in, put_away, retiring
 from lance_memory.record.aside import aside
 from lance_memory.record.filters import Filter, Where
@@ -37,8 +36,8 @@ _IN_MEMORY = 8_192
 """Beyond as many rows to retire, they wait in a file."""
 
 
-class Retaining(Consolidating):
-    """The verbs of whoever answers for how much is kept, and for how long."""
+class Retaining(Metering):
+    """The verbs of whoever answers for how long memories are kept."""
 
     def plan_retention(
         self,
@@ -102,7 +101,8 @@ class Retaining(Consolidating):
 
         The file is on the disk and was read back before anything is retired. A call that is killed
         in between leaves it, and the next one goes on from there, with what is in it. Memories that
-        others change meanwhile stay. `unretire` or `revert` brings them back, for as long again.
+        others change meanwhile stay. `unretire` or `revert` brings them back, for as long again;
+        what had expired goes the next time, unless it gets another `expires_at`.
 
         Args:
             policy: as for `plan_retention`; or a plan of it, which is carried out as it is.
@@ -163,35 +163,6 @@ class Retaining(Consolidating):
             with tempfile.TemporaryDirectory(prefix="lance-memory-") as folder:
                 return self._write(lambda now: self._retiring(now, plan, Path(folder), reason))
         return super().apply(plan, reason=reason)
-
-    def quota(self, tenant: str | None = None) -> QuotaStatus:
-        """What a tenant uses of its quota; see `Resource` for what counts.
-
-        Args:
-            tenant: by default the handle's; of the store's own handle, memories without a tenant.
-
-        Raises:
-            ScopeError: this handle is kept to another tenant, or to a scope without one.
-        """
-        asked = {} if tenant is None else {"tenant": tenant}
-        name = self._scope.narrowed(**asked).tenant
-        if self._scope and not self._scope.tenant:
-            raise ScopeError(
-                f"a quota is a tenant's, and this handle is scoped to {self._scope}, of whatever "
-                "tenant; use the store's own handle"
-            )
-        return self._meter.status(self._snapshot(), name, at=self._moment())
-
-    def quotas(self) -> list[QuotaStatus]:
-        """The same of every tenant that has memories or a quota of its own, by name.
-
-        Raises:
-            ScopeError: this handle is kept to a scope.
-        """
-        self._whole_store("the quotas of all tenants")
-        snapshot, now = self._snapshot(), self._moment()
-        names = {*tenants_in(snapshot), *self._meter.quotas.tenants}
-        return [self._meter.status(snapshot, name, at=now) for name in sorted(names)]
 
     # -- inside --
 

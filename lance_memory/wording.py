@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "ranges", "some", "worded"]
+__all__ = ["counted", "ranges", "shown", "some", "worded"]
 
 _CHOICE = re.compile(r"\[([^\[\]|]*)\|([^\[\]|]*)\]")
 _SHOWN = 5
+_LINE = 60
 
 
 def counted(number: int, one: str, more: str = "") -> str:
@@ -31,6 +32,12 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
+
+
+def shown(text: str, most: int = _LINE) -> str:
+    """A text in one line, cut to so many characters; what is cut ends with "…"."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def some(values: Sequence[object], shown: int = _SHOWN) -> str:

@@ -35,9 +35,9 @@ def quota(
 ) -> None:
     """What each tenant uses of its quota; exit code 1 where one is above a soft limit, or full.
 
-    Rows, vectors and bytes (of content and metadata) are those of memories that are active or
-    pending: what is superseded or retired takes nothing. Where $LMEM_QUOTAS names such a file,
-    every write of lmem keeps to it.
+    Rows, vectors and bytes (of content, metadata, tags, relationships, keys, actors, roles and
+    references) are those of memories that are active or pending, expired or not: what is superseded
+    or retired takes nothing. Where $LMEM_QUOTAS names such a file, every write of lmem keeps to it.
     """
     call.quotas = quotas or call.quotas
     store = call.open(scope)
@@ -62,20 +62,16 @@ def _told(status: QuotaStatus) -> dict[str, object]:
 
 
 def _drawn(call: Call, found: list[QuotaStatus]) -> RenderableType:
-    rows = [
-        (status.tenant or "(none)", use.resource, *map(_number, numbers), _mark(use))
+    """Lines below each tenant's name, so that no width cuts a name, a number or a mark."""
+    drawn: RenderableType = call.draw.blocks(
+        (
+            f"{status.tenant or '(none)'}{_mark(status)}",
+            [f"{use}{_mark(use)}" for use in status.uses if use.used is not None],
+        )
         for status in found
-        for use in status.uses
-        if (numbers := (use.used, use.soft, use.hard))[0] is not None
-    ]
-    columns = ["TENANT", "RESOURCE", "USED", "SOFT", "HARD", ""]
-    drawn: RenderableType = call.draw.rows(columns, rows, width=call.out.width).table
+    )
     return drawn
 
 
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
-
-
-def _mark(use: QuotaUse) -> str:
-    return "full" if use.full else "above the soft limit" if use.over_soft else ""
+def _mark(one: QuotaStatus | QuotaUse) -> str:
+    return ": full" if one.full else ": above a soft limit" if one.over_soft else ""

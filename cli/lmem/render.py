@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -20,13 +19,10 @@ from lmem.output import clean
 
 if TYPE_CHECKING:
     from lance_memory import (
-        Change,
         ClusterPlan,
         ConsolidationPlan,
-        Diff,
         Lineage,
         LineageNode,
-        LogEntry,
         Memory,
         Related,
         RollbackPlan,
@@ -40,12 +36,11 @@ __all__ = [
     "changes",
     "cluster_plan",
     "count",
-    "difference",
+    "cut",
     "first",
     "hits",
     "line",
     "lineage",
-    "log",
     "memories",
     "pairs",
     "record",
@@ -61,7 +56,6 @@ _WIDEST_BESIDE = 12
 _NARROWEST_CONTENT = 24
 _NARROWEST_LEAF = 30
 _INDENT = 4  # of a tree, for each level
-_OF_CONTENT = frozenset({"content", "content_hash", "embedding"})
 
 
 class Shown(NamedTuple):
@@ -99,11 +93,11 @@ def memories(found: Sequence[Memory], names: Names, *, width: int) -> Renderable
         "MEMORY": [names(m) for m in found],
         "DATE": [_day(m.happened_at) for m in found],
         "STATE": [str(m.state) if mixed else "" for m in found],
-        "USER": [_cut(m.user) for m in found],
-        "SESSION": [_cut(m.session) for m in found],
+        "USER": [cut(m.user) for m in found],
+        "SESSION": [cut(m.session) for m in found],
     }
     if width >= _WIDE:
-        columns["TAGS"] = [_cut(", ".join(m.tags)) for m in found]
+        columns["TAGS"] = [cut(", ".join(m.tags)) for m in found]
     return beside(columns, [m.content for m in found], width=width)
 
 
@@ -133,7 +127,8 @@ def blocks(found: Iterable[tuple[str, Sequence[str]]]) -> RenderableType:
     """A line about each, and its lines below."""
     parts: list[RenderableType] = []
     for head, lines in found:
-        parts += [Text(clean(head), style="bold"), *(_indented(_flat(one)) for one in lines)]
+        one_line = " ".join(clean(head).splitlines())
+        parts += [Text(one_line, style="bold"), *(_indented(_flat(one)) for one in lines)]
     return Group(*parts)
 
 
@@ -192,34 +187,6 @@ def changes(inserted: int, updated: int, deleted: int) -> str:
     return " ".join(f"{sign}{count}" for sign, count in counts if count)
 
 
-def log(entries: Sequence[LogEntry], tags: Mapping[str, int]) -> RenderableType:
-    """A line for each version; what was cleaned up is marked."""
-    table = _table("VERSION", "TIME (UTC)", "OPERATION", "CHANGES", "BY", "REASON")
-    for e in entries:
-        marks = [tag for tag, version in tags.items() if version == e.version]
-        marks += [] if e.readable else ["cleaned up"]
-        version = f"{e.version} [{', '.join(marks)}]" if marks else str(e.version)
-        counts = changes(e.inserted, e.updated, e.deleted)
-        reason = _flat(e.reason)
-        table.add_row(version, _minute(e.at), e.operation, counts, _flat(e.actor), reason)
-    return table
-
-
-def difference(found: Diff, *, show: int) -> RenderableType:
-    """What came, changed and went."""
-    counts = (len(found.inserted), len(found.updated), len(found.removed))
-    title = "{} inserted, {} updated, {} removed".format(*counts)
-    listed = [
-        *(partial(_block, f"+ {m.id}", m.content) for m in found.inserted),
-        *(partial(_change, c) for c in found.updated),
-        *(partial(_block, f"- {m.id}", m.content) for m in found.removed),
-    ]
-    parts: list[RenderableType] = [line(f"version {found.before} -> {found.after}: {title}")]
-    for drawn in listed[:show]:
-        parts += drawn()
-    return Group(*parts, *_more(len(listed), show))
-
-
 def undo_plan(
     plan: RollbackPlan, some: Iterable[tuple[str, Memory]], names: Names, *, show: int
 ) -> RenderableType:
@@ -260,15 +227,11 @@ def count(number: int, one: str = "memory", more: str = "memories") -> str:
     return f"{number:,} {one if number == 1 else more}"
 
 
-def _change(change: Change) -> Iterable[RenderableType]:
-    """The columns that differ, and the text: both texts, where that differs."""
-    columns = [name for name in change.columns if name not in _OF_CONTENT]
-    reworded = "content" in change.columns
-    listed = ", ".join(columns if reworded else change.columns)
-    yield Text(f"~ {change.after.id}  {listed}".rstrip(), style="bold")
-    if reworded:
-        yield _indented(f"- {_flat(change.before.content)}")
-    yield _indented(f"{'+ ' if reworded else ''}{_flat(change.after.content)}")
+def cut(text: str) -> str:
+    """What a column beside the content shows of a text."""
+    shown = Text(_flat(text))
+    shown.truncate(_WIDEST_BESIDE, overflow="ellipsis")
+    return shown.plain
 
 
 def _one_line(text: str) -> RenderableType:
@@ -361,16 +324,5 @@ def _flat(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _cut(text: str) -> str:
-    """What a column beside the content shows of a text."""
-    shown = Text(_flat(text))
-    shown.truncate(_WIDEST_BESIDE, overflow="ellipsis")
-    return shown.plain
-
-
 def _day(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
-
-
-def _minute(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M")

@@ -78,20 +78,21 @@ def retention(
 ) -> None:
     """Put away and retire what has stayed long enough: `lmem retention --archive old --yes`.
 
-    By default raw episodes for 90 days, those of little importance for 30, and working memories
-    until they expire; semantic, procedural and profile memories, and what is tagged "evergreen" or
-    "pinned", stay. Age counts from when a memory happened, was learned, or got its state, whichever
-    was last. A tenant whose workspace has a policy "retention" has that one. Without a scope
-    it is about every tenant. As one version; unretire or revert brings them back.
+    By default raw episodes for 90 days, those of little importance for 30, and memories of every
+    kind until they expire; else semantic, procedural and profile memories stay, and so does what is
+    tagged "evergreen" or "pinned". Age counts from when a memory happened, was learned, or got its
+    state, whichever was last. A tenant whose workspace has a policy "retention" has that one.
+    Without a scope it is about every tenant. As one version; unretire or revert brings them back.
     """
     if not gate.dry_run and (archive is None) is not no_archive:
         raise typer.BadParameter("say where they are put away: --archive PATH, or --no-archive")
     from lance_memory import retention_policies
 
     store = call.open(scope)
-    plan = store.plan_retention(
-        keeping.chosen(), per_tenant=retention_policies(store), **filters.where()
-    )
+    with call.out.progress("planning"):
+        plan = store.plan_retention(
+            keeping.chosen(), per_tenant=retention_policies(store), **filters.where()
+        )
     if plan or gate.dry_run:
         sized = call.draw.count(len(plan.memories))
         what = f"retire {sized}" if archive is None else f"put {sized} into {archive}, and retire"
@@ -105,12 +106,12 @@ def retention(
         )
         if not agreed:
             return
-    done = store.retain(plan, archive=archive, reason=gate.reason)
+    with call.out.progress("retiring"):
+        done = store.retain(plan, archive=archive, reason=gate.reason)
     told = {f: getattr(done, f) for f in ("version", "retired", "path", "archived", "changed")}
-    text = str(done) if plan else f"nothing is due; version {done.version} stays"
     call.out.show(
         {**told, "left": done.left, "counts": plan.counts},
-        human=lambda: call.draw.line(text),
+        human=lambda: call.draw.line(str(done)),
         quiet=[done.version],
     )
 
@@ -148,7 +149,7 @@ def _drawn(call: Call, store: MemoryStore, plan: RetentionPlan, show: int) -> Re
         "MEMORY": [names(memory) for memory in shown],
         "AGE": [f"{due.age.days}d" for due in oldest],
         "RULE": [str(due.rule) for due in oldest],
-        "TENANT": [due.tenant for due in oldest],
+        "TENANT": [call.draw.cut(due.tenant) for due in oldest],
     }
     table = call.draw.beside(columns, [m.content for m in shown], width=call.out.width)
     drawn = call.draw.first(table, show, of=len(plan.memories))

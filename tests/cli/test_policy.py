@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ def limits(tmp_path):
     return file
 
 
+def store_bytes(path):
+    return MemoryStore.open(path, create=False).quota().of("bytes").used
+
+
 # -- retention
 
 
@@ -31,12 +36,36 @@ def test_a_dry_run_says_what_would_go_and_why(lmem, store, version):
     assert (done.code, version()) == (0, before)
     assert (plan["considered"], plan["counts"], plan["rules"]) == (5, {"age": 5}, {"age": 5})
     assert {m["reason"] for m in plan["memories"]} == {
-        "retention: episodic, kept for 1.15741e-08 days"
+        "retention: episodic, kept for 0.001 seconds"
     }
     shown = lmem("retention", *QUICK, "--dry-run", "--show", "2").out.splitlines()
     assert shown[0] == f"5 memories of 5 at version {before} to retire: 5 by age"
     assert shown[1].split() == ["MEMORY", "AGE", "RULE", "CONTENT"]
     assert shown[-1] == "... and 3 more"
+
+
+def test_what_has_expired_is_told_apart_and_whose_it_is(lmem, store, tmp_path):
+    """At 80 columns, whatever the tenant is called; `age` would have looked like a mistake."""
+    handle = MemoryStore.open(store, create=False)
+    gone = datetime.now(UTC) - timedelta(hours=1)
+    for kind, tenant in (("semantic", "a tenant of a long name"), ("profile", "")):
+        handle.add(f"of a {kind}", kind=kind, tenant=tenant, expires_at=gone, id=kind)
+    done = lmem("retention", "--dry-run")
+    lines = done.out.splitlines()
+    assert lines[0] == f"2 memories of 7 at version {handle.version} to retire: 2 expired"
+    assert lines[1].split() == ["MEMORY", "AGE", "RULE", "TENANT", "CONTENT"]
+    assert {tuple(line.split()) for line in lines[2:]} == {
+        ("semantic", "0d", "expired", "a", "tenant", "of…", "of", "a", "semantic"),
+        ("profile", "0d", "expired", "of", "a", "profile"),
+    }
+    told = lmem("retention", "--dry-run", "--format", "json").json
+    assert {m["reason"] for m in told["memories"]} == {
+        "retention: semantic, expired",
+        "retention: profile, expired",
+    }
+    assert lmem("retention", "--archive", "old.jsonl", "--yes").code == 0
+    archived = (tmp_path / "old.jsonl").read_text().splitlines()
+    assert {json.loads(line)["id"] for line in archived} == {"semantic", "profile"}
 
 
 def test_a_dry_run_with_nothing_due_says_what_age_counts_from(lmem, store, version):
@@ -123,11 +152,33 @@ def test_each_tenant_is_listed_with_what_it_uses(lmem, store, limits):
     lmem("add", "of acme", "--tenant", "acme")
     done = lmem("quota", "--quotas", limits)
     assert done.code == 0
-    lines = [line.split() for line in done.out.splitlines()]
-    assert lines[0] == ["TENANT", "RESOURCE", "USED", "SOFT", "HARD"]
-    assert ["(none)", "rows", "5", "100"] in lines
-    assert ["acme", "rows", "1", "1", "2"] in lines
-    assert ["acme", "vectors", "1"] in lines
+    template_bytes = store_bytes(store)
+    assert done.out.splitlines() == [
+        "(none)",
+        "    rows 5 (hard 100)",
+        f"    bytes {template_bytes}",
+        "    vectors 5",
+        "acme",
+        "    rows 1 (soft 1, hard 2)",
+        "    bytes 7",
+        "    vectors 1",
+    ]
+
+
+def test_no_width_hides_that_a_tenant_is_full(lmem, store, tmp_path):
+    """In a table, a long name took the room of the column that said so."""
+    long = "a tenant\nwhose name is longer than what there is room for in a table"
+    lmem("add", "of this one", "--tenant", long)
+    (tmp_path / "q.json").write_text(json.dumps({"default": {"rows": 1, "bytes": 10**12}}))
+    done = lmem("quota", "--quotas", "q.json")
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert max(map(len, lines)) <= 80
+    assert lines[4:7] == [
+        "a tenant whose name is longer than what there is room for in a table: full",
+        "    rows 1 (hard 1): full",
+        "    bytes 11 (hard 1,000,000,000,000)",
+    ]
 
 
 def test_a_tenant_above_a_limit_is_an_exit_code(lmem, store, limits, monkeypatch):

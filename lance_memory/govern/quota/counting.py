@@ -13,15 +13,18 @@ from lance_memory.govern.quota.limits import Resource
 from lance_memory.record.filters import all_of, equals, is_one_of, present
 from lance_memory.record.memory import State
 from lance_memory.record.rows import EMBEDDING
+from lance_memory.record.soundness import FOLLOWED
 from lance_memory.storage import ChangeSet, Snapshot
 
-__all__ = ["Amounts", "counted", "grown", "tenants_in"]
+__all__ = ["Amounts", "counted", "grown", "handed_over", "tenants_in"]
 
 Amounts: TypeAlias = dict[Resource, int]
 
 _IN_USE: Final = (str(State.ACTIVE), str(State.PENDING))
 _USED: Final = is_one_of("state", _IN_USE)
-_TEXTS: Final = ("content", "metadata")
+_PLAIN: Final = ("content", "key", "role", "actor", "source_ref")
+_EDGE: Final = ("relation", "target", "note")
+_TEXTS: Final = (*_PLAIN, "tags", "relationships", "metadata")
 _BATCH: Final = 8_192
 
 
@@ -59,6 +62,29 @@ def grown(
     }
 
 
+def handed_over(change: ChangeSet, tenant: str) -> int:
+    """Bytes of the edges by which a tenant's memories take the place of those that go with them.
+
+    Each "consolidates" or "updates" of a memory that the same change puts out of use, once and
+    without its note. They are what it takes to make room: short memories that become one would
+    else be longer than they were.
+    """
+    if not change.updates:
+        return 0
+    gone = set(_of(change.updates, tenant, in_use=False)["id"].to_pylist())
+    if not gone:
+        return 0
+    fresh = [_of(rows, tenant) for rows in (change.inserts, change.updates) if rows]
+    lists = (edges for rows in fresh for edges in rows["relationships"].to_pylist())
+    found = {
+        (edge["relation"], edge["target"])
+        for edges in lists
+        for edge in edges or ()
+        if edge["relation"] in FOLLOWED and edge["target"] in gone
+    }
+    return sum(len(text.encode()) for edge in found for text in edge)
+
+
 def tenants_in(snapshot: Snapshot) -> list[str]:
     """Every tenant of the version that has memories in use, in order."""
     found: set[str] = set()
@@ -78,7 +104,7 @@ def _sum(tables: Iterable[pa.Table], tenant: str, resource: Resource) -> int:
 
 
 def _measured(rows: pa.Table, tenant: str, resource: Resource) -> int:
-    mine = pc.and_(pc.equal(rows["tenant"], tenant), pc.is_in(rows["state"], pa.array(_IN_USE)))
+    mine = _mask(rows, tenant)
     if resource is Resource.VECTORS:
         mine = pc.and_(mine, pc.is_valid(rows[EMBEDDING]))
     if resource is Resource.BYTES:
@@ -86,13 +112,30 @@ def _measured(rows: pa.Table, tenant: str, resource: Resource) -> int:
     return int(pc.sum(mine).as_py() or 0)
 
 
+def _of(rows: pa.Table, tenant: str, *, in_use: bool = True) -> pa.Table:
+    return rows.select(["id", "relationships"]).filter(_mask(rows, tenant, in_use=in_use))
+
+
+def _mask(rows: pa.Table, tenant: str, *, in_use: bool = True) -> pa.ChunkedArray:
+    """Which rows are the tenant's, and in use or not."""
+    used = pc.is_in(rows["state"], pa.array(_IN_USE))
+    return pc.and_(pc.equal(rows["tenant"], tenant), used if in_use else pc.invert(used))
+
+
 def _bytes(rows: pa.Table) -> int:
-    """Of content and metadata; the engine writes JSON in a form of its own, so ours is measured."""
-    contents = int(pc.sum(pc.binary_length(rows["content"])).as_py() or 0)
-    return contents + sum(_json_bytes(text) for text in rows["metadata"].to_pylist())
+    """Of what was written into the rows, in UTF-8: see `Resource`."""
+    edges = pc.list_flatten(rows["relationships"])
+    texts = [
+        *(rows[name] for name in _PLAIN),
+        pc.list_flatten(rows["tags"]),
+        *(pc.struct_field(edges, name) for name in _EDGE),
+    ]
+    plain = sum(int(pc.sum(pc.binary_length(text)).as_py() or 0) for text in texts)
+    return plain + sum(_json_bytes(text) for text in rows["metadata"].to_pylist())
 
 
 def _json_bytes(text: str | None) -> int:
+    """Of metadata, as compact JSON: the engine writes it in a form of its own."""
     if text is None or text == "{}":
         return 0
     value: Any = json.loads(text)

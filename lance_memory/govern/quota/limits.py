@@ -10,8 +10,9 @@ from typing import Any, Final
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import instance, mapping, real, whole
 from lance_memory.record.values import text_value
+from lance_memory.wording import counted
 
-__all__ = ["CALLS", "STORED", "Limit", "Quota", "Quotas", "Resource"]
+__all__ = ["CALLS", "STORED", "Limit", "Quota", "Quotas", "Resource", "whose"]
 
 _LONGEST_WAIT: Final = 5.0
 
@@ -22,9 +23,11 @@ class Resource(StrEnum):
     Of a tenant's memories count those that are active or pending, of every kind, whether they have
     expired or not: what is superseded or retired takes nothing, so that cleaning up makes room.
 
-    ROWS: memories. BYTES: of their content, and of their metadata as compact JSON, both in UTF-8;
-    empty metadata has none. VECTORS: memories that have one. CALLS_A_DAY, CALLS_A_MONTH: writes
-    that added something, by the UTC calendar.
+    ROWS: memories. BYTES: of what was written into them, in UTF-8: content, key, role, actor,
+    source_ref, tags, relation, target and note of relationships, and metadata as compact JSON,
+    where it is not empty. Ids, names of scopes, kinds, sources, states, numbers and times have
+    none. VECTORS: memories that have one. CALLS_A_DAY, CALLS_A_MONTH: writes that added memories,
+    or bytes to them, and did not leave fewer memories, by the UTC calendar.
     """
 
     ROWS = "rows"
@@ -62,6 +65,11 @@ class Limit:
     def __bool__(self) -> bool:
         return self.soft is not None or self.hard is not None
 
+    def __str__(self) -> str:
+        limits = {"soft": self.soft, "hard": self.hard}
+        told = (f"{name} {number:,}" for name, number in limits.items() if number is not None)
+        return ", ".join(told) or "no limit"
+
     def pressure(self, used: int) -> float:
         """How far it is from the soft limit to the hard one, 0..1; 0 where one is missing."""
         if self.soft is None or self.hard is None or used <= self.soft:
@@ -78,9 +86,9 @@ class Quota:
 
     Attributes:
         rows: memories.
-        bytes: of content and metadata.
+        bytes: of content, metadata, tags, relationships and names, see `Resource`.
         vectors: memories that have one.
-        calls_a_day: writes that add something, in a calendar day, UTC.
+        calls_a_day: writes that add memories or bytes, in a calendar day, UTC.
         calls_a_month: the same in a calendar month.
         longest_wait: seconds, at most 5. A write above a soft limit returns that much later when
             the hard limit is reached, and less the further it is from it: in proportion.
@@ -100,6 +108,10 @@ class Quota:
 
     def __bool__(self) -> bool:
         return any(self.limit(resource) for resource in Resource)
+
+    def __str__(self) -> str:
+        limits = [f"{r} {self.limit(r)}" for r in Resource if self.limit(r)]
+        return "; ".join(limits) or "no limits"
 
     def limit(self, resource: Resource) -> Limit:
         """Of one resource."""
@@ -150,6 +162,10 @@ class Quotas:
     def __bool__(self) -> bool:
         return any([self.default, *self.tenants.values()])
 
+    def __str__(self) -> str:
+        own = f"; {counted(len(self.tenants), 'tenant')} with their own" if self.tenants else ""
+        return f"by default {self.default}{own}"
+
     def of(self, tenant: str) -> Quota:
         """The tenant's own, or everybody's."""
         return self.tenants.get(tenant, self.default)
@@ -178,6 +194,11 @@ class Quotas:
             default=Quota.from_json(known.get("default", {})),
             tenants={name: Quota.from_json(quota) for name, quota in tenants.items()},
         )
+
+
+def whose(tenant: str) -> str:
+    """A tenant as a message names it."""
+    return f"tenant {tenant!r}" if tenant else "what has no tenant"
 
 
 def _limit(name: str, value: Any) -> Limit:

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from lance_memory.errors import QuotaExceededError, StorageError
 from lance_memory.govern.quota.calls import Call, Calls
-from lance_memory.govern.quota.counting import Amounts, counted, grown
-from lance_memory.govern.quota.limits import CALLS, STORED, Limit, Quotas, Resource
+from lance_memory.govern.quota.counting import Amounts, counted, grown, handed_over
+from lance_memory.govern.quota.limits import CALLS, STORED, Limit, Quotas, Resource, whose
 from lance_memory.govern.quota.status import QuotaStatus, QuotaUse
 from lance_memory.ledger import Ledger
 from lance_memory.storage import ChangeSet, Plan, Snapshot
 from lance_memory.telemetry import count
+from lance_memory.wording import worded
 
 __all__ = ["Commit", "Meter"]
 
@@ -27,11 +28,11 @@ Commit = Callable[[Plan], tuple[ChangeSet, Snapshot]]
 """Makes a plan one version, and calls it again after a lost race."""
 
 _WHAT: Final = {
-    Resource.ROWS: "memories",
-    Resource.BYTES: "bytes of content and metadata",
-    Resource.VECTORS: "vectors",
-    Resource.CALLS_A_DAY: "writes of this day",
-    Resource.CALLS_A_MONTH: "writes of this month",
+    Resource.ROWS: "[memory|memories]",
+    Resource.BYTES: "[byte|bytes]",
+    Resource.VECTORS: "[vector|vectors]",
+    Resource.CALLS_A_DAY: "[write|writes] of this day",
+    Resource.CALLS_A_MONTH: "[write|writes] of this month",
 }
 
 
@@ -148,15 +149,16 @@ class _Looked:
         bound = sorted(tenant for tenant in touched if quotas.of(tenant))
         if not bound:
             return change
-        limited = {r for tenant in bound for r in STORED if quotas.of(tenant).limit(r)}
-        self.growth = grown(snapshot, change, bound, limited | {Resource.ROWS})
+        self.growth = grown(snapshot, change, bound, _measures(quotas, bound))
         new = set(pc.unique(change.inserts["tenant"]).to_pylist()) if change.inserts else set()
         told: list[str] = []
         for tenant, more in self.growth.items():
-            # What leaves fewer memories cleans up, even where one of them is longer than it was.
-            cleans = more[Resource.ROWS] < 0
-            if not cleans and (tenant in new or any(number > 0 for number in more.values())):
-                told += self._checked(snapshot, tenant, more, at=change.audit.at)
+            asked = dict(more)
+            if asked.get(Resource.BYTES, 0) > 0:
+                asked[Resource.BYTES] -= handed_over(change, tenant)
+            told += self._stored(snapshot, tenant, asked)
+            if _is_call(asked, inserts=tenant in new):  # last: what is refused counts as none
+                told += self._called(tenant, at=change.audit.at)
         return replace(change, warnings=(*change.warnings, *told)) if told else change
 
     def give_back(self, *, unless: Collection[tuple[str, Resource]] = ()) -> None:
@@ -165,25 +167,31 @@ class _Looked:
         with suppress(StorageError):  # a call is counted too many; what was done is done
             self._meter.calls.give_back(gone)
 
-    def _checked(
-        self, snapshot: Snapshot, tenant: str, more: Amounts, *, at: datetime
-    ) -> list[str]:
-        """What is to be told of a tenant; calls come last, so that what is refused counts as none.
+    def _stored(self, snapshot: Snapshot, tenant: str, more: Amounts) -> list[str]:
+        """What is to be told of a tenant; of each resource by itself, whatever the others lose.
 
         Raises:
             QuotaExceededError: it has no room.
         """
         told = []
-        quota = self._meter.quotas.of(tenant)
         for resource in STORED:
-            limit, asked = quota.limit(resource), more.get(resource, 0)
+            limit, asked = self._meter.quotas.of(tenant).limit(resource), more.get(resource, 0)
             if limit and asked > 0:
                 used = self._meter.used(snapshot, tenant, resource)
                 if limit.hard is not None and used + asked > limit.hard:
                     raise _refusal(tenant, resource, used=used, asked=asked, limit=limit.hard)
                 told += self._told(tenant, resource, used + asked, limit)
+        return told
+
+    def _called(self, tenant: str, *, at: datetime) -> list[str]:
+        """The same of its calls, of which this is one.
+
+        Raises:
+            QuotaExceededError: it has none left.
+        """
+        told = []
         for resource in CALLS:
-            limit = quota.limit(resource)
+            limit = self._meter.quotas.of(tenant).limit(resource)
             if limit:
                 told += self._told(tenant, resource, self._call(tenant, resource, limit, at), limit)
         return told
@@ -206,10 +214,27 @@ class _Looked:
         wait = self._meter.quotas.of(tenant).longest_wait * limit.pressure(used)
         self.wait = max(self.wait, wait)
         count("quota.pressed", tenant=tenant, resource=resource)
-        of = "" if limit.hard is None else f" of {limit.hard:,}"
         slow = f"; the write waited {wait:.3f} s" if wait else ""
-        has = f"tenant {tenant!r} has {used:,}{of} {_WHAT[resource]}"
-        return [f"{has}, above the soft limit of {limit.soft:,}{slow}"]
+        of_hard = "" if limit.hard is None else f"{used:,} of "
+        has = of_hard + _amount(resource, used if limit.hard is None else limit.hard)
+        return [f"{whose(tenant)} has {has}, above the soft limit of {limit.soft:,}{slow}"]
+
+
+def _measures(quotas: Quotas, tenants: Collection[str]) -> set[Resource]:
+    """What has to be known of a change; whether it is a call is told by its rows and bytes."""
+    limits = {r for tenant in tenants for r in Resource if quotas.of(tenant).limit(r)}
+    calls = {Resource.BYTES} if limits.intersection(CALLS) else set()
+    return {Resource.ROWS, *calls, *limits.intersection(STORED)}
+
+
+def _is_call(more: Amounts, *, inserts: bool) -> bool:
+    """Whether a change adds memories or bytes; what leaves fewer memories cleans up."""
+    rows = more[Resource.ROWS]
+    return rows >= 0 and (inserts or rows > 0 or more.get(Resource.BYTES, 0) > 0)
+
+
+def _amount(resource: Resource, number: int) -> str:
+    return worded(f"{{n}} {_WHAT[resource]}", number)
 
 
 def _refusal(
@@ -219,10 +244,10 @@ def _refusal(
     room = (
         "wait for the next one"
         if resource in CALLS
-        else "make room (retire, delete, consolidate, `lmem retention`)"
+        else "make room (`lmem retention` for what is old or expired; retire, delete, consolidate)"
     )
     return QuotaExceededError(
-        f"tenant {tenant!r} has {used:,} {_WHAT[resource]}, and {asked:,} more would be above its "
+        f"{whose(tenant)} has {_amount(resource, used)}, and {asked:,} more would be above its "
         f"limit of {limit:,}; nothing was written: {room}, or raise the limit",
         tenant=tenant,
         resource=resource,

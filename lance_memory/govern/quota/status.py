@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from lance_memory.govern.quota.limits import Resource
+from lance_memory.govern.quota.limits import Limit, Resource, whose
+from lance_memory.html import Told
 
 __all__ = ["QuotaStatus", "QuotaUse"]
 
@@ -35,14 +36,13 @@ class QuotaUse:
         return self.hard is not None and (self.used or 0) >= self.hard
 
     def __str__(self) -> str:
-        limits = {"soft": self.soft, "hard": self.hard}
-        told = ", ".join(f"{name} {n:,}" for name, n in limits.items() if n is not None)
+        limit = Limit(soft=self.soft, hard=self.hard)
         used = "not counted" if self.used is None else f"{self.used:,}"
-        return f"{self.resource} {used}" + (f" ({told})" if told else "")
+        return f"{self.resource} {used}" + (f" ({limit})" if limit else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaStatus:
+class QuotaStatus(Told):
     """What one tenant uses, at one version.
 
     Attributes:
@@ -77,5 +77,5 @@ class QuotaStatus:
         return next(use for use in self.uses if use.resource is wanted)
 
     def __str__(self) -> str:
-        mark = "full" if self.full else "above a soft limit" if self.over_soft else "within"
-        return f"tenant {self.tenant!r}: {mark}; {'; '.join(map(str, self.uses))}"
+        mark = "full" if self.full else "above a soft limit" if self.over_soft else "has room"
+        return f"{whose(self.tenant)}: {mark}; {'; '.join(map(str, self.uses))}"

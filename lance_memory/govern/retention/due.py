@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.govern.retention.plan import Due, RetentionPlan
-from lance_memory.govern.retention.policy import RetentionPolicy, RetentionRule
+from lance_memory.govern.retention.policy import RetentionPolicy, RetentionRule, lasting
 from lance_memory.record.arguments import instance, mapping
 from lance_memory.record.filters import (
     Filter,
@@ -118,8 +118,7 @@ def _rules(policy: RetentionPolicy, moment: datetime) -> Iterator[tuple[Retentio
     found: list[tuple[RetentionRule, str | None]] = []
     raw = none_of(is_one_of("source", policy.made)) if policy.made else None
     if policy.expired:
-        over = all_of(equals("kind", Kind.WORKING), expired_by(moment))
-        found.append((RetentionRule.EXPIRED, over))
+        found.append((RetentionRule.EXPIRED, expired_by(moment)))
     aged = [
         f"({all_of(equals('kind', kind), unchanged_since(_before(moment, stay)))})"
         for kind, stay in policy.ages.items()
@@ -179,11 +178,8 @@ def _dues(
 def _reason(policy: RetentionPolicy, rule: RetentionRule, kind: Kind) -> str:
     if rule is RetentionRule.EXPIRED:
         return f"retention: {kind}, expired"
-    if rule is RetentionRule.AGE:
-        return f"retention: {kind}, kept for {_told(policy.age(kind))}"
-    low = f"importance below {policy.low_importance:g}"
-    return f"retention: {low}, kept for {_told(policy.low_importance_age)}"
-
-
-def _told(age: timedelta | None) -> str:
-    return "good" if age is None else f"{age / timedelta(days=1):g} days"
+    if rule is RetentionRule.LOW_IMPORTANCE:
+        low = f"importance below {policy.low_importance:g}"
+        return f"retention: {low}, kept for {lasting(policy.low_importance_age)}"
+    stay = policy.age(kind)
+    return f"retention: {kind}, kept for {'good' if stay is None else lasting(stay)}"

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_memory.govern.retention.policy import RetentionPolicy, RetentionRule
+from lance_memory.html import Told
 from lance_memory.record.memory import Kind, Scope
 from lance_memory.record.rows import Fingerprint, patched, retired
 from lance_memory.storage import Snapshot
@@ -20,6 +21,12 @@ from lance_memory.wording import counted
 __all__ = ["Due", "RetentionPlan", "retired_parts"]
 
 _BATCH = 4_096
+_WHY: Final = {
+    RetentionRule.EXPIRED: "expired",
+    RetentionRule.AGE: "by age",
+    RetentionRule.LOW_IMPORTANCE: "of low importance",
+}
+"""What follows a number of memories that a rule names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +47,12 @@ class Due:
     age: timedelta
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.id} ({self.reason})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPlan:
+class RetentionPlan(Told):
     """What has stayed long enough, oldest first; `MemoryStore.apply` retires it.
 
     It has no content: 100,000 such memories take about 75 MB.
@@ -61,7 +71,7 @@ class RetentionPlan:
     version: int
     at: datetime
     considered: int
-    memories: tuple[Due, ...]
+    memories: tuple[Due, ...] = field(repr=False)
     policy: RetentionPolicy
     per_tenant: Mapping[str, RetentionPolicy] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
@@ -93,8 +103,8 @@ class RetentionPlan:
 
     @property
     def reason(self) -> str:
-        """What the log says, unless it is told another."""
-        return ", ".join(f"{number:,} by {rule}" for rule, number in self.counts.items())
+        """What the log says, unless it is told another: how many go, each rule's apart."""
+        return ", ".join(f"{number:,} {_WHY[rule]}" for rule, number in self.counts.items())
 
     @property
     def digest(self) -> str:

@@ -12,7 +12,7 @@ from lance_memory.record.arguments import duration, flag, mapping, one_of, real,
 from lance_memory.record.memory import CONSOLIDATED, DISTILLED, Kind
 from lance_memory.record.values import text_value
 
-__all__ = ["RetentionPolicy", "RetentionRule"]
+__all__ = ["RetentionPolicy", "RetentionRule", "lasting"]
 
 _DAY: Final = timedelta(days=1)
 
@@ -20,7 +20,7 @@ _DAY: Final = timedelta(days=1)
 class RetentionRule(StrEnum):
     """Why a memory goes; where several say so, the first of these.
 
-    EXPIRED: a working memory whose time is over. AGE: it is older than its kind stays.
+    EXPIRED: its `expires_at` is over, whatever its kind. AGE: it is older than its kind stays.
     LOW_IMPORTANCE: an episode that matters little, and is older than such stay.
     """
 
@@ -38,12 +38,13 @@ class RetentionPolicy:
     an appointment stays until it is over, and what was brought back by hand starts anew.
 
     Attributes:
-        ages: kind → how long its memories stay. A kind that is not named is evergreen; "workspace"
-            cannot be named. By default "episodic" alone, for 90 days.
+        ages: kind → how long its memories stay. A kind that is not named is evergreen, but for what
+            has expired; "workspace" cannot be named. By default "episodic" alone, for 90 days.
         low_importance: 0..1; episodes of less importance stay for `low_importance_age` only, where
             episodes have an age at all. 0: none do. Unrated memories have 0.5.
         low_importance_age: how long those stay.
-        expired: whether working memories go once their `expires_at` is over. No read shows them.
+        expired: whether memories of every kind go once their `expires_at` is over: somebody set it,
+            no read shows them, and they count in a quota until they go.
         evergreen_tags: a memory with one of these stays, whatever the rules say.
         made: the sources of memories that were made of others, and are no raw ones: they stay, but
             for `expired`.
@@ -68,6 +69,15 @@ class RetentionPolicy:
         for name in ("evergreen_tags", "made"):
             for value in several(name, getattr(self, name)):
                 text_value(name, value)
+
+    def __str__(self) -> str:
+        low = self.low_importance if self.age(Kind.EPISODIC) else 0
+        rules = [
+            *(f"{kind} for {lasting(stay)}" for kind, stay in sorted(self.ages.items())),
+            *([f"below importance {low:g} for {lasting(self.low_importance_age)}"] if low else []),
+            *(["what expires until then"] if self.expired else []),
+        ]
+        return ", ".join(rules) or "everything stays"
 
     def age(self, kind: Kind) -> timedelta | None:
         """How long memories of a kind stay; None: for good."""
@@ -104,6 +114,19 @@ class RetentionPolicy:
         }
 
 
+def lasting(age: timedelta) -> str:
+    """In the largest unit that it has one of: 90 days, 1 day, 0.5 seconds."""
+    unit = next((name for name, one in _UNITS.items() if age >= one), "second")
+    number = age / _UNITS[unit]
+    return f"{number:g} {unit}" if number == 1 else f"{number:g} {unit}s"
+
+
+_UNITS: Final = {
+    "day": _DAY,
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": timedelta(seconds=1),
+}
 _LOW_DAYS: Final = "low_importance_days"
 _NAMES: Final = ("days", "low_importance", _LOW_DAYS, "expired", "evergreen_tags", "made")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lance_memory.govern.retention.plan import RetentionPlan
-from lance_memory.wording import counted
+from lance_memory.html import Told
+from lance_memory.wording import counted, worded
 
 __all__ = ["RetentionResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionResult:
+class RetentionResult(Told):
     """What was put away and retired.
 
     Attributes:
@@ -38,12 +39,14 @@ class RetentionResult:
     upkeep: str = ""
 
     def __str__(self) -> str:
+        if not self.plan:
+            return f"nothing is due; version {self.version} stays"
         told = counted(self.retired, "memory", "memories")
         parts = [f"version {self.version}: retired {told} of {self.plan.considered:,}"]
         if self.path:
             parts.append(f"{self.archived:,} in {self.path}")
         if self.changed:
-            parts.append(f"{self.changed:,} changed meanwhile, and stay")
+            parts.append(worded("{n} changed meanwhile, and [stays|stay]", self.changed))
         if self.left:
             parts.append(f"{self.left:,} left for the next call")
         return "; ".join(parts)

@@ -34,6 +34,14 @@ def test_the_pressure_grows_evenly_from_the_soft_limit_to_the_hard_one():
     assert Limit(soft=80, hard=80).pressure(80) == 0
 
 
+def test_limits_are_readable_where_they_are_printed():
+    quota = Quota(rows=Limit(soft=1, hard=2_000), bytes=Limit(hard=3))
+    assert [str(Limit()), str(Limit(soft=5)), str(Quota())] == ["no limit", "soft 5", "no limits"]
+    assert str(quota) == "rows soft 1, hard 2,000; bytes hard 3"
+    quotas = Quotas(default=quota, tenants={"acme": Quota()})
+    assert str(quotas) == f"by default {quota}; 1 tenant with their own"
+
+
 def test_json_gives_back_the_quota_it_was_made_of():
     quota = Quota(rows=Limit(soft=1, hard=2), bytes=Limit(hard=3), longest_wait=0.5)
     assert Quota.from_json(quota.to_json()) == quota

@@ -12,7 +12,10 @@ from lance_memory import (
     ConflictError,
     Fields,
     InvalidInputError,
+    Limit,
     MemoryStore,
+    Quota,
+    QuotaExceededError,
     RetentionPolicy,
     RetentionRule,
     ScopeError,
@@ -60,6 +63,11 @@ def lived(store, clock):
         "stale": {"kind": "working", "expires_at": clock.now + DAY},
         "pinned chat": {"kind": "working", "expires_at": clock.now + DAY, "tags": ["pinned"]},
         "over": {"expires_at": clock.now + DAY},
+        "passport": {"kind": "profile", "expires_at": clock.now + DAY},
+        "offer": {"kind": "semantic", "source": "consolidated", "expires_at": clock.now + DAY},
+        "kept offer": {"kind": "semantic", "expires_at": clock.now + DAY, "tags": ["evergreen"]},
+        "lease": {"kind": "semantic", "expires_at": clock.now + 400 * DAY},
+        "told for a day": {"kind": "workspace", "expires_at": clock.now + DAY},
         "future": {"event_at": clock.now + 60 * DAY},
         "waits": {"state": "pending"},
     }
@@ -73,21 +81,23 @@ def due(plan):
     return {one.id: str(one.rule) for one in plan.memories}
 
 
+EXPIRED = dict.fromkeys(["stale", "over", "passport", "offer"], "expired")
+
+
 def test_the_default_lets_raw_episodes_go_and_keeps_what_is_evergreen(lived, clock):
     assert due(lived.plan_retention()) == {}
     day(clock, 2)
-    assert due(lived.plan_retention()) == {"stale": "expired"}
+    assert due(lived.plan_retention()) == EXPIRED
     day(clock, 29)
-    assert due(lived.plan_retention()) == {"stale": "expired", "weak": "low_importance"}
+    assert due(lived.plan_retention()) == {**EXPIRED, "weak": "low_importance"}
     day(clock, 60)
     plan = lived.plan_retention()
-    old = dict.fromkeys(["raw", "weak", "at the bound", "near a tag", "over"], "age")
-    assert due(plan) == {"stale": "expired", **old}
-    assert plan.counts == {RetentionRule.EXPIRED: 1, RetentionRule.AGE: 5}
-    assert (plan.considered, plan.version) == (16, lived.version)
+    old = dict.fromkeys(["raw", "weak", "at the bound", "near a tag"], "age")
+    assert due(plan) == {**EXPIRED, **old}
+    assert plan.counts == {RetentionRule.EXPIRED: 4, RetentionRule.AGE: 4}
+    assert (plan.considered, plan.version) == (20, lived.version)
     assert (
-        str(plan)
-        == f"6 memories of 16 at version {lived.version} to retire: 1 by expired, 5 by age"
+        str(plan) == f"8 memories of 20 at version {lived.version} to retire: 4 expired, 4 by age"
     )
     day(clock, 60)
     assert due(lived.plan_retention()).keys() - due(plan).keys() == {"future"}
@@ -102,15 +112,15 @@ def test_a_policy_sets_ages_by_kind_and_turns_rules_off(lived, clock):
         made=(),
     )
     assert due(lived.plan_retention(week)) == dict.fromkeys(
-        ["semantic", "chat", "stale", "pinned chat"], "age"
+        ["semantic", "chat", "stale", "pinned chat", "offer", "kept offer", "lease"], "age"
     )
     day(clock, 1000)
     nothing = RetentionPolicy(ages={}, expired=False)
     assert due(lived.plan_retention(nothing)) == {}
     lax = RetentionPolicy(low_importance=0, ages={"episodic": 2000 * DAY})
-    assert due(lived.plan_retention(lax)) == {"stale": "expired"}
+    assert due(lived.plan_retention(lax)) == {**EXPIRED, "lease": "expired"}
     for_good = RetentionPolicy(ages={"episodic": timedelta.max}, low_importance_age=timedelta.max)
-    assert due(lived.plan_retention(for_good)) == {"stale": "expired"}
+    assert due(lived.plan_retention(for_good)) == {**EXPIRED, "lease": "expired"}
 
 
 def test_what_is_planned_is_what_is_done_as_one_version(lived, clock):
@@ -124,10 +134,11 @@ def test_what_is_planned_is_what_is_done_as_one_version(lived, clock):
     }
     assert lived.get("raw").state_reason == "retention: episodic, kept for 90 days: spring"
     assert lived.get("stale").state_reason == "retention: working, expired: spring"
+    assert lived.get("passport").state_reason == "retention: profile, expired: spring"
     entry = lived.log(limit=1)[0]
     assert (entry.reason, entry.manifest) == (
         "spring",
-        {"rules": {"expired": 1, "age": 5}, "policy": RetentionPolicy().to_json()},
+        {"rules": {"expired": 4, "age": 4}, "policy": RetentionPolicy().to_json()},
     )
     assert not lived.plan_retention()
     lived.revert(done.version)
@@ -139,7 +150,7 @@ def test_reasons_name_the_bound_of_little_importance(lived, clock):
     lived.apply(lived.plan_retention())
     why = "retention: importance below 0.2, kept for 30 days"
     assert lived.get("weak").state_reason == why
-    assert lived.log(limit=1)[0].reason == "1 by expired, 1 by low_importance"
+    assert lived.log(limit=1)[0].reason == "4 expired, 1 of low importance"
 
 
 def test_a_plan_of_a_memory_that_was_changed_since_is_stale(lived, clock):
@@ -149,6 +160,62 @@ def test_a_plan_of_a_memory_that_was_changed_since_is_stale(lived, clock):
     with pytest.raises(ConflictError) as caught:
         lived.apply(plan)
     assert (caught.value.ids, lived.version) == (("raw",), version)
+
+
+def test_what_has_expired_makes_room_in_a_quota(tmp_path, reopen, clock):
+    """Of any kind but working it counted for ever: no read showed it, and nothing retired it."""
+    store = reopen(tmp_path / "store", quotas=Quota(rows=Limit(hard=1)))
+    store.add("the offer ends today", kind="semantic", expires_at=clock.now + DAY, id="offer")
+    day(clock, 2)
+    assert (store.count(), store.quota().of("rows").used) == (0, 1)
+    with pytest.raises(QuotaExceededError, match="`lmem retention` for what is old or expired"):
+        store.add("another offer")
+    assert store.retain(archive=tmp_path / "old.zip").retired == 1
+    assert store.quota().of("rows").used == 0
+    store.add("another offer")
+    assert store.get("offer").state_reason == "retention: semantic, expired"
+    other = reopen(tmp_path / "other")
+    other.import_store(tmp_path / "old.zip")
+    assert other.get("offer").content == "the offer ends today"
+
+
+def test_what_is_told_to_an_agent_goes_only_where_it_is_asked_about(lived, clock):
+    day(clock, 91)
+    kinds = ["workspace", "procedural"]
+    assert due(lived.plan_retention(kinds=kinds)) == {"told for a day": "expired"}
+
+
+def test_plans_and_policies_are_readable_where_they_are_printed(lived, clock):
+    day(clock, 2)
+    plan = lived.plan_retention()
+    assert "memories" not in repr(plan)
+    assert {str(one) for one in plan.memories} >= {"passport (retention: profile, expired)"}
+    assert str(RetentionPolicy()) == (
+        "episodic for 90 days, below importance 0.2 for 30 days, what expires until then"
+    )
+    assert str(RetentionPolicy(ages={"working": 0.5 * DAY}, expired=False)) == (
+        "working for 12 hours"
+    )
+    assert str(RetentionPolicy(ages={}, expired=False)) == "everything stays"
+    done = lived.retain(plan, archive=None)
+    assert str(done) == f"version {done.version}: retired 4 memories of 20"
+    assert str(lived.retain(archive=None)) == f"nothing is due; version {done.version} stays"
+
+
+def test_a_reason_says_how_long_in_a_unit_that_people_use(store, clock):
+    store.add("a thing", id="m")
+    clock.forward(days=100)
+    told = {
+        90 * DAY: "90 days",
+        1.5 * DAY: "1.5 days",
+        DAY: "1 day",
+        DAY / 24: "1 hour",
+        DAY / 48: "30 minutes",
+        timedelta(milliseconds=1): "0.001 seconds",
+    }
+    for age, words in told.items():
+        plan = store.plan_retention(RetentionPolicy(ages={"episodic": age}))
+        assert [one.reason for one in plan.memories] == [f"retention: episodic, kept for {words}"]
 
 
 def test_age_counts_from_the_last_of_event_learning_and_state(store, clock):
@@ -345,7 +412,7 @@ def rule_of(memory: Fields, policy: RetentionPolicy) -> str | None:
     if memory["state"] != "active" or {*memory["tags"]} & {*policy.evergreen_tags}:
         return None
     over = memory["expires_at"] is not None and memory["expires_at"] <= NOW
-    if policy.expired and memory["kind"] == "working" and over:
+    if policy.expired and over:
         return "expired"
     if memory["source"] in policy.made:
         return None
