@@ -98,7 +98,7 @@ class Promoting(Retaining):
 
         made = None
         if self._beside.used:  # to ask makes no ledger
-            made = self._asleep(Sessions(self.ledger), promote, idle)
+            made = self._asleep(Sessions(self._whole_ledger()), promote, idle)
         if made is None:
             return WriteResult(uri=self.uri, version=self.version, operation="hibernate")
         count("working.hibernated", made.inserted, tenant=self._scope.tenant)

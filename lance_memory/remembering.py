@@ -151,10 +151,20 @@ class Remembering(Maintenance):
 
     @property
     def ledger(self) -> Ledger:
-        """What is kept beside the table: of every scope, whatever this handle's is.
+        """What is kept beside the table: messages, jobs and counts of every scope.
 
         Raises:
+            ScopeError: this handle is kept to a scope.
             InvalidInputError: the store was opened with `ledger=` before, and is without it now.
+        """
+        self._whole_store("the ledger")
+        return self._whole_ledger()
+
+    def _whole_ledger(self) -> Ledger:
+        """The same for layers that keep to the handle's scope by themselves.
+
+        Raises:
+            InvalidInputError: as for `ledger`.
         """
         self._beside.refuse_elsewhere(self._table)
         return self._beside.ledger

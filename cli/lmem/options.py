@@ -30,6 +30,7 @@ __all__ = [
     "Reason",
     "Reasoned",
     "Scoped",
+    "Tried",
     "age",
     "duration",
     "instant",
@@ -225,6 +226,13 @@ class Reason:
     """Why, for the log."""
 
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log shows it.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried(Reason):
+    """A write that can be undone as it was done, so it is not asked about: shown first, or done."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

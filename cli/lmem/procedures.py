@@ -69,6 +69,8 @@ def best(
     """
     layer = _layer(call, scope)
     found = layer.best(text_given(situation), k, min_similarity=min_similarity)
+    for reason in found.degraded.values():
+        call.out.note(f"note: found by words alone: {reason}")
     if not found:
         call.out.note("no procedure fits")
     call.out.show(
@@ -76,7 +78,7 @@ def best(
             {"score": one.score, "similarity": one.similarity, **_told(one.procedure)}
             for one in found
         ],
-        human=lambda: _ranks(call, found, explain=explain),
+        human=lambda: _ranks(call, found.ranks, explain=explain),
         quiet=[one.procedure.id for one in found],
     )
 
@@ -173,7 +175,7 @@ def _drawn(call: Call, one: Procedure) -> RenderableType:
             "name": one.name,
             "context": one.context,
             **steps,
-            "went well": _went(one),
+            "went well": one.tried,
             "success rate": f"{one.success_rate:.3f} (smoothed)",
             "takes": _takes(one.mean_seconds),
             "last used": one.last_used,
@@ -188,7 +190,7 @@ def _drawn(call: Call, one: Procedure) -> RenderableType:
 def _table(call: Call, found: Sequence[Procedure]) -> RenderableType:
     columns = {
         "PROCEDURE": [_cut(one.name) for one in found],
-        "WENT WELL": [_went(one) for one in found],
+        "WENT WELL": [one.tried for one in found],
         "RATE": [f"{one.success_rate:.2f}" for one in found],
         "TAKES": [_takes(one.mean_seconds) for one in found],
         "USER": [one.scope.user[:12] for one in found],
@@ -199,7 +201,7 @@ def _table(call: Call, found: Sequence[Procedure]) -> RenderableType:
 def _ranks(call: Call, found: Sequence[RankedProcedure], *, explain: bool) -> RenderableType:
     blocks = [
         (
-            f"{one.score:.3f}  {one.procedure.name}  {_went(one.procedure)}",
+            f"{one.score:.3f}  {one.procedure.name}  {one.procedure.tried}",
             [*one.procedure.steps, *([one.explain()] if explain else [])],
         )
         for one in found
@@ -212,7 +214,7 @@ def _summaries(call: Call, found: Sequence[ProcedureSummary]) -> RenderableType:
     columns = {
         "PROCEDURE": [_cut(one.name) for one in found],
         "USERS": [str(one.users) for one in found],
-        "WENT WELL": [_counted(one) for one in found],
+        "WENT WELL": [one.tried for one in found],
         "TAKES": [_takes(one.mean_seconds) for one in found],
     }
     return _beside(call, columns, ["; ".join(one.steps or ()) for one in found])
@@ -222,16 +224,6 @@ def _beside(call: Call, columns: dict[str, list[str]], contents: Sequence[str]) 
     if not contents:
         return call.draw.line("")  # type: ignore[no-any-return]
     return call.draw.beside(columns, contents, width=call.out.width)  # type: ignore[no-any-return]
-
-
-def _went(one: Procedure) -> str:
-    return f"{one.successes} of {one.uses}" if one.uses else "never tried"
-
-
-def _counted(one: ProcedureSummary) -> str:
-    if one.successes is None or one.failures is None:
-        return "too few"
-    return f"{one.successes} of {one.successes + one.failures}"
 
 
 def _takes(seconds: float | None) -> str:

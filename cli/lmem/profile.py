@@ -23,7 +23,13 @@ _LONGEST = 30
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of the fact.")]
 Expected = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="Only if it has this version now; 0: if there is none."),
+    typer.Option(
+        "--expect",
+        "--expected-version",
+        metavar="N",
+        min=0,
+        help="Only where version N of it stands; 0: none.",
+    ),
 ]
 
 group = typer.Typer(
@@ -143,7 +149,7 @@ def _drawn(call: Call, fact: Fact) -> RenderableType:
 def _table(call: Call, found: Sequence[Fact], *, past: bool) -> RenderableType:
     if not found:
         return call.draw.line("")  # type: ignore[no-any-return]
-    key = [f.fact_key if len(f.fact_key) <= _LONGEST else f.fact_key[:_LONGEST] for f in found]
+    key = [_cut(f.fact_key) for f in found]
     columns = {
         "VERSION" if past else "FACT": [str(f.version) for f in found] if past else key,
         "STATE" if past else "USER": [str(f.state) if past else f.scope.user[:12] for f in found],
@@ -152,6 +158,10 @@ def _table(call: Call, found: Sequence[Fact], *, past: bool) -> RenderableType:
     }
     values = [_value(f.value) for f in found]
     return call.draw.beside(columns, values, width=call.out.width)  # type: ignore[no-any-return]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _value(value: Any) -> str:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmem import items
 from lmem.command import Call, approved, command
-from lmem.options import At, Reason, Reasoned, Scoped, text_given
+from lmem.options import At, Reasoned, Scoped, Tried, text_given
 from lmem.output import plain
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from lance_memory import (
-        ItemResult,
         Workspace,
-        WorkspaceItem,
-        WorkspacePlan,
         WorkspaceState,
         WorkspaceView,
     )
@@ -39,7 +33,11 @@ Directory = Annotated[str, typer.Argument(metavar="DIRECTORY")]
 Expected = Annotated[
     int | None,
     typer.Option(
-        "--expect", metavar="N", min=0, help="Only where version N of it stands; 0: none."
+        "--expect",
+        "--expected-version",
+        metavar="N",
+        min=0,
+        help="Only where version N of it stands; 0: none.",
     ),
 ]
 Affected = Annotated[int, typer.Option(metavar="N", min=0, help="Lines to show at most.")]
@@ -66,7 +64,7 @@ def show(
     view = _view(call, scope, at.at)
     if item is not None:
         one = view.get(*_named(item))
-        call.out.show(one, human=lambda: _whole(call, one), quiet=[one])
+        call.out.show(one, human=lambda: items.whole(call, one), quiet=[one])
         return
     state = view.state()
     if not state.items:
@@ -74,7 +72,7 @@ def show(
     call.out.show(
         _document(state),
         lines=state.items,
-        human=lambda: _table(call, state.items),
+        human=lambda: items.table(call, state.items),
         quiet=[*map(str, state.items)] or [f"setting/{state.memory_mode}"],
     )
 
@@ -87,7 +85,7 @@ def set_(
         typer.Argument(metavar="VALUE", help='A text, or JSON of a policy; "-" reads stdin.'),
     ],
     scope: Scoped,
-    reason: Reason,
+    tried: Tried,
     *,
     kind: Annotated[
         str | None, typer.Option(help="Of a skill: your own word; else as it was.")
@@ -96,23 +94,25 @@ def set_(
         bool | None, typer.Option("--enabled/--disabled", help="Of a skill; else as it was.")
     ] = None,
     expect: Expected = None,
+    show: Affected = items.LINES,
 ) -> None:
     """Set an item, as a new version of it."""
     part, name = _named(item)
     given = text_given(value)
-    told = _workspace(call, scope, create=True)
+    told = _workspace(call, scope, create=not tried.dry_run)
     checked: Any = given
     if part == "skill":
-        found = told.find(part, name)
-        checked = {**(found.value if found else {}), "text": given}
-        more = {"kind": kind, "enabled": enabled}
-        checked |= {n: v for n, v in more.items() if v is not None}
+        checked, own = _skill(told, name, text=given, kind=kind, enabled=enabled)
+        expect = own if expect is None else expect
     elif kind is not None or enabled is not None:
         raise typer.BadParameter("--kind, --enabled and --disabled are of skills")
     elif part in ("policy", "flag"):
         checked = _json(given, strict=part == "policy")
-    done = told.set(part, name, checked, expected_version=expect, reason=reason.reason)
-    _done(call, done)
+    if tried.dry_run:
+        items.rehearsed(call, told.plan(part, name, checked, expected_version=expect), show)
+    else:
+        done = told.set(part, name, checked, expected_version=expect, reason=tried.reason)
+        items.done(call, done, scope, show)
 
 
 def history(
@@ -127,14 +127,14 @@ def history(
     found = _view(call, scope, at.at).history(*_named(item))
     if not found:
         call.out.note(f"there never was a {item} of this workspace's own")
-    changed = _changes(found) if diff else [None] * len(found)
+    changed = items.changes(found) if diff else [None] * len(found)
     documents = [
         {**plain(one), **({} if lines is None else {"diff": lines})}
         for one, lines in zip(found, changed, strict=True)
     ]
     call.out.show(
         documents,
-        human=lambda: _versions(call, found, changed),
+        human=lambda: items.versions(call, found, changed),
         quiet=[one.version for one in found],
     )
 
@@ -144,31 +144,20 @@ def rollback(
     item: Named,
     version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="Of the item.")],
     scope: Scoped,
-    gate: Reasoned,
+    tried: Tried,
     *,
     expect: Expected = None,
-    show: Affected = 40,
+    show: Affected = items.LINES,
 ) -> None:
     """Give an item the value that it had, as a new version."""
     part, name = _named(item)
     told = _workspace(call, scope)
-    found = [one for one in told.history(part, name) if one.version == version]
-    if not found:
-        told.diff(part, name, version)  # says what there is
-    now = told.find(part, name)
-    own = now.version if now is not None and now.scope == told.scope else 0
-    lines = _lines(now.text if now else "", found[-1].text)
-    if approved(
-        call,
-        gate,
-        plan={"item": item, "version": own, "to": version, "diff": lines},
-        human=lambda: _listed(call, f"{item} becomes what version {version} was", lines, show),
-        quiet=[item],
-        question=f"roll {item} back?",
-    ):
-        expected = own if expect is None else expect
-        done = told.rollback(part, name, version, expected_version=expected, reason=gate.reason)
-        _done(call, done)
+    if tried.dry_run:
+        value = told.get(part, name, version=version).value
+        items.rehearsed(call, told.plan(part, name, value, expected_version=expect), show)
+    else:
+        done = told.rollback(part, name, version, expected_version=expect, reason=tried.reason)
+        items.done(call, done, scope, show)
 
 
 def remove(
@@ -182,29 +171,37 @@ def remove(
         call,
         gate,
         plan=found,
-        human=lambda: _whole(call, found),
+        human=lambda: items.whole(call, found),
         quiet=[found],
         question=f"remove {found}?",
     ):
         expected = found.version if expect is None and found.scope == told.scope else expect
         done = told.remove(part, name, expected_version=expected, reason=gate.reason)
-        _done(call, done)
+        items.done(call, done, scope)
 
 
 def enable(
-    call: Call, name: SkillName, scope: Scoped, reason: Reason, *, expect: Expected = None
+    call: Call, name: SkillName, scope: Scoped, tried: Tried, *, expect: Expected = None
 ) -> None:
     """Tell a skill from now on."""
     told = _workspace(call, scope)
-    _done(call, told.enable(name, expected_version=expect, reason=reason.reason))
+    if tried.dry_run:
+        skill = {**told.get("skill", name).value, "enabled": True}
+        items.rehearsed(call, told.plan("skill", name, skill, expected_version=expect))
+    else:
+        items.done(call, told.enable(name, expected_version=expect, reason=tried.reason), scope)
 
 
 def disable(
-    call: Call, name: SkillName, scope: Scoped, reason: Reason, *, expect: Expected = None
+    call: Call, name: SkillName, scope: Scoped, tried: Tried, *, expect: Expected = None
 ) -> None:
     """Tell a skill no more; its text stays."""
     told = _workspace(call, scope)
-    _done(call, told.disable(name, expected_version=expect, reason=reason.reason))
+    if tried.dry_run:
+        skill = {**told.get("skill", name).value, "enabled": False}
+        items.rehearsed(call, told.plan("skill", name, skill, expected_version=expect))
+    else:
+        items.done(call, told.disable(name, expected_version=expect, reason=tried.reason), scope)
 
 
 def export(
@@ -226,7 +223,7 @@ def export(
 
 
 def import_(
-    call: Call, directory: Directory, scope: Scoped, gate: Reasoned, *, show: Affected = 40
+    call: Call, directory: Directory, scope: Scoped, gate: Reasoned, *, show: Affected = items.LINES
 ) -> None:
     """Make the workspace what such a directory says, as one version of the store.
 
@@ -240,7 +237,7 @@ def import_(
         call,
         gate,
         plan=plan,
-        human=lambda: _planned(call, plan, show),
+        human=lambda: items.planned(call, plan, show),
         quiet=[*map(str, (*plan.added, *plan.changed, *plan.removed))],
         question="make it so?",
     ):
@@ -310,94 +307,12 @@ def _document(state: WorkspaceState) -> dict[str, Any]:
     return {**plain(state), **{name: plain(getattr(state, name)) for name in parts}}
 
 
-def _done(call: Call, done: ItemResult) -> None:
-    item = done.item
-    text = {
-        "set": f"{item} is at version {item.version} (store version {done.version})",
-        "unchanged": f"{item} says so already, at version {item.version}",
-        "removed": f"removed {item}, which was at version {item.version}",
-    }[done.outcome]
-    call.out.show(done, human=lambda: call.draw.line(text), quiet=[item.version])
-
-
-def _whole(call: Call, item: WorkspaceItem) -> RenderableType:
-    skill = item.value if item.part == "skill" else {}
-    switched = ("yes" if skill["enabled"] else "no") if skill else ""
-    facts = {
-        "item": item,
-        "of": item.scope,
-        "kind": skill.get("kind", ""),
-        "enabled": switched,
-        "version": item.version,
-        "by": item.by,
-        "since": item.at,
-        "reason": item.reason,
-        "text": item.text,
-    }
-    drawn: RenderableType = call.draw.pairs(facts)
-    return drawn
-
-
-def _table(call: Call, items: Sequence[WorkspaceItem]) -> RenderableType:
-    """A line for each item; those that are off are marked."""
-    whose = {item.scope for item in items}
-    columns = {
-        "ITEM": [str(item) for item in items],
-        "VERSION": [str(item.version) for item in items],
-        "": ["off" if _is_off(item) else "" for item in items],
-        "SINCE": [f"{item.at:%Y-%m-%d}" for item in items],
-        "OF": [(item.scope.agent or "tenant") if len(whose) > 1 else "" for item in items],
-        "BY": [item.by for item in items],
-    }
-    texts = [item.text for item in items]
-    drawn: RenderableType = call.draw.beside(columns, texts, width=call.out.width)
-    return drawn
-
-
-def _is_off(item: WorkspaceItem) -> bool:
-    return item.part == "skill" and not item.value["enabled"]
-
-
-def _changes(found: Sequence[WorkspaceItem]) -> list[list[str] | None]:
-    """What each version changed, as lines with - and +."""
-    before = ["", *(one.text for one in found)]
-    return [_lines(old, one.text) for old, one in zip(before, found, strict=False)]
-
-
-def _lines(before: str, after: str) -> list[str]:
-    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    return [line for line in [*found][2:] if not line.startswith("@@")]  # without the file names
-
-
-def _versions(
-    call: Call, found: Sequence[WorkspaceItem], changed: Sequence[Sequence[str] | None]
-) -> RenderableType:
-    rows: list[tuple[Any, ...]] = []
-    for item, lines in zip(found, changed, strict=True):
-        removed = f"removed {item.until:%Y-%m-%d %H:%M}" if item.removed else ""
-        text = item.reason if lines is not None else item.text
-        told = "; ".join(part for part in (removed, " ".join(text.split())) if part)
-        rows.append((item.version, f"{item.at:%Y-%m-%d %H:%M}", item.by, told))
-        rows += [("", "", "", f"  {line}") for line in lines or ()]
-    last = "TEXT" if None in changed else "REASON"
-    table: RenderableType = call.draw.sheet(("VERSION", "TIME (UTC)", "BY", last), rows)
-    return table
-
-
-def _planned(call: Call, plan: WorkspacePlan, show: int) -> RenderableType:
-    lines = [
-        *(f"+ {change}" for change in plan.added),
-        *(f"~ {change}, which is at version {change.version}" for change in plan.changed),
-        *(f"- {change}, which is at version {change.version}" for change in plan.removed),
-    ]
-    head = (
-        f"workspace of {plan.scope}: {len(plan.added)} added, {len(plan.changed)} changed, "
-        f"{len(plan.removed)} removed, {len(plan.same)} the same"
-    )
-    return _listed(call, head, lines, show)
-
-
-def _listed(call: Call, head: str, lines: Sequence[str], show: int) -> RenderableType:
-    more = [f"... and {len(lines) - show} more (--show N)"] if len(lines) > show else []
-    drawn: RenderableType = call.draw.sheet((head,), [(line,) for line in [*lines[:show], *more]])
-    return drawn
+def _skill(
+    told: Workspace, name: str, *, text: str, kind: str | None, enabled: bool | None
+) -> tuple[dict[str, Any], int]:
+    """A skill with another text, and the version of the own one that the rest of it is from."""
+    found = told.find("skill", name)
+    given = {"text": text, "kind": kind, "enabled": enabled}
+    value = {} if found is None else found.value
+    own = found.version if found is not None and found.scope == told.scope else 0
+    return {**value, **{n: v for n, v in given.items() if v is not None}}, own

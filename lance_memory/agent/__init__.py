@@ -1,5 +1,6 @@
 """What an agent developer calls once a turn: layers of memory, context, workspace."""
 
+from lance_memory.agent.across_users import ProcedureSummary
 from lance_memory.agent.agent import Agent
 from lance_memory.agent.context import (
     ContextItem,
@@ -19,18 +20,20 @@ from lance_memory.agent.distill import (
     SnapshotOf,
 )
 from lance_memory.agent.episodic import Episode, EpisodicMemory
+from lance_memory.agent.flush import Flushed, LeftOut
 from lance_memory.agent.hot import HotFigures, HotTier
 from lance_memory.agent.importance import Heuristic, ImportanceAssessor
 from lance_memory.agent.interaction import Interaction, Observed, ObservedMany
 from lance_memory.agent.policies import retention_policies
 from lance_memory.agent.procedural import ProceduralMemory
-from lance_memory.agent.procedure import Procedure, ProcedureSummary, RankedProcedure
+from lance_memory.agent.procedure import BestProcedures, Procedure, RankedProcedure
 from lance_memory.agent.profile import Fact, ProfileMemory
 from lance_memory.agent.semantic import SemanticMemory
 from lance_memory.agent.session_state import SessionState
 from lance_memory.agent.working import WorkingMemory
 from lance_memory.agent.workspace import (
     ItemChange,
+    ItemDetails,
     ItemOutcome,
     ItemResult,
     MemoryMode,
@@ -46,6 +49,7 @@ from lance_memory.agent.workspace import (
 
 __all__ = [
     "Agent",
+    "BestProcedures",
     "ContextItem",
     "ContextOptions",
     "ContextPack",
@@ -60,14 +64,17 @@ __all__ = [
     "Episode",
     "EpisodicMemory",
     "Fact",
+    "Flushed",
     "Heuristic",
     "HotFigures",
     "HotTier",
     "ImportanceAssessor",
     "Interaction",
     "ItemChange",
+    "ItemDetails",
     "ItemOutcome",
     "ItemResult",
+    "LeftOut",
     "MemoryMode",
     "Observed",
     "ObservedMany",

@@ -8,52 +8,37 @@ from __future__ import annotations
 
 import random
 import time
-import unicodedata
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
-from lance_memory.errors import AmbiguousError, ConflictError, InvalidInputError
+from lance_memory.errors import AmbiguousError, ConflictError
+from lance_memory.record.arguments import whole
 from lance_memory.record.memory import Kind, Memory, State
 from lance_memory.record.times import utc
-from lance_memory.record.values import text_value
 from lance_memory.store import MemoryStore
 from lance_memory.wording import some
 
-__all__ = ["KeptByAnotherError", "checked_name", "holder", "of_key", "persistently"]
+__all__ = [
+    "KeptByAnotherError",
+    "StaleVersionError",
+    "held",
+    "of_key",
+    "persistently",
+    "refuse_stale",
+]
 
 _T = TypeVar("_T")
 
-_LONGEST_NAME = 200
-_CONTROLS = ("Cc", "Zl", "Zp")
-_PATIENCE = 10.0
-_LONGEST_WAIT = 0.05
+_PATIENCE: Final = 10.0
+_LONGEST_WAIT: Final = 0.05
 
 
 class KeptByAnotherError(ConflictError):
     """The key is that of a memory that the layer does not replace. Trying again does not help."""
 
 
-def checked_name(what: str, name: object) -> str:
-    """The name, if it is a text that a key can be made of.
-
-    Raises:
-        InvalidInputError: it is no text, blank, longer than 200 characters, or holds a control
-            character or a line break.
-    """
-    text = text_value(what, name)
-    if not text.strip():
-        raise InvalidInputError(f"{what} is {text!r:.120}; it takes a text that is not blank")
-    if len(text) > _LONGEST_NAME:
-        raise InvalidInputError(
-            f"{what} has {len(text):,} characters; it takes {_LONGEST_NAME} at most"
-        )
-    for place, character in enumerate(text):
-        if unicodedata.category(character) in _CONTROLS:
-            raise InvalidInputError(
-                f"{what} holds the control character {character!r} at position {place}; it takes "
-                "one line of text"
-            )
-    return text
+class StaleVersionError(ConflictError):
+    """Another version stands than the caller has read. Trying again does not help."""
 
 
 def of_key(
@@ -76,24 +61,61 @@ def of_key(
     return own
 
 
-def holder(store: MemoryStore, key: str) -> Memory | None:
+def held(
+    store: MemoryStore, key: str, *, is_one: Callable[[Memory], bool], other: str
+) -> Memory | None:
     """The live memory that has the key in the handle's own scope, where a new one would stand.
 
+    Args:
+        store: the handle.
+        key: of the memory.
+        is_one: whether a memory is one that the layer keeps.
+        other: what one is that is not, for the message: "no procedure".
+
     Raises:
-        KeptByAnotherError: it waits for an approval, and nothing can take its place.
+        KeptByAnotherError: it is none of the layer's, or waits for an approval: nothing can take
+            its place.
     """
     moment = utc(store.clock(), "clock()")
     live = store.list(key=key, kinds=tuple(Kind), states=(State.ACTIVE, State.PENDING))
     own = [memory for memory in live if memory.scope == store.scope]
-    held = [m for m in own if m.expires_at is None or m.expires_at > moment]
-    for memory in held:
+    found = [m for m in own if m.expires_at is None or m.expires_at > moment]
+    for memory in found:
         if memory.state is State.PENDING:
             raise KeptByAnotherError(
                 f"memory {memory.id} has the key {key!r} and is pending; nothing was written: "
                 "approve or reject it first",
                 ids=[memory.id],
             )
-    return held[0] if held else None
+        if not is_one(memory):
+            raise KeptByAnotherError(
+                f"memory {memory.id} has the key {key!r} and is {other}; nothing was written: "
+                "give it another key first",
+                ids=[memory.id],
+            )
+    return found[0] if found else None
+
+
+def refuse_stale(what: str, standing: int, expected: int | None, *, id: str | None) -> None:
+    """Refuse to write over another version than the one that was read.
+
+    Args:
+        what: has versions, for the message.
+        standing: the version that stands; 0: nothing does.
+        expected: the version that was read, 0 for none; None: whichever stands.
+        id: of the memory that stands.
+
+    Raises:
+        InvalidInputError: `expected` is no version.
+        StaleVersionError: it is another one.
+    """
+    if expected is None or whole("expected_version", expected, least=0) == standing:
+        return
+    there, wanted = (f"version {one}" if one else "nothing" for one in (standing, expected))
+    raise StaleVersionError(
+        f"{what}: {there} stands, and not {wanted}; nothing was written: read it again",
+        ids=[id] if id else [],
+    )
 
 
 def persistently(attempt: Callable[[], _T]) -> _T:
@@ -103,14 +125,17 @@ def persistently(attempt: Callable[[], _T]) -> _T:
     random, so that two do not keep meeting.
 
     Raises:
+        KeptByAnotherError, StaleVersionError: at once, for they stay true.
         ConflictError: others were faster for ten seconds on end; nothing was written.
     """
     end, wait = time.monotonic() + _PATIENCE, 0.002
     while True:
         try:
             return attempt()
-        except ConflictError as error:
-            if isinstance(error, KeptByAnotherError) or time.monotonic() > end:
+        except (KeptByAnotherError, StaleVersionError):
+            raise
+        except ConflictError:
+            if time.monotonic() > end:
                 raise
         time.sleep(random.uniform(0, wait))
         wait = min(2 * wait, _LONGEST_WAIT)

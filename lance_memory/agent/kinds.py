@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.record.compare import same_json
 from lance_memory.record.filters import Where
 from lance_memory.record.memory import Kind
 
@@ -24,7 +25,7 @@ def of_kind(kind: Kind, where: Where, **members: Any) -> Where:
         )
     asked = where.get("metadata", {})
     for name, value in members.items():
-        if name in asked and asked[name] != value:
+        if name in asked and not same_json(asked[name], value):
             raise InvalidInputError(
                 f"{name}={value!r}, and metadata asks for {name}={asked[name]!r}; give one"
             )

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from lance_memory.agent.keyed import (
-    KeptByAnotherError,
-    checked_name,
-    holder,
-    of_key,
-    persistently,
-)
-from lance_memory.agent.procedure import (
-    Procedure,
-    ProcedureSummary,
-    RankedProcedure,
-    procedure_of,
-    ranked,
-    summaries,
-)
-from lance_memory.errors import InvalidInputError, NotFoundError, ScopeError
+from lance_memory.agent.across_users import ProcedureSummary, summaries
+from lance_memory.agent.fitting import EMBEDDED_BY, Fitting
+from lance_memory.agent.keyed import held, of_key, persistently
+from lance_memory.agent.procedure import BestProcedures, Procedure, procedure_of
+from lance_memory.errors import EmbeddingError, InvalidInputError, NotFoundError, ScopeError
 from lance_memory.record.arguments import flag, real, several, text, whole
-from lance_memory.record.filters import PROCEDURE
+from lance_memory.record.keys import PROCEDURE, checked_name
 from lance_memory.record.memory import Kind, Memory
-from lance_memory.record.results import Hit
 from lance_memory.record.times import utc
-from lance_memory.search import Mode
 from lance_memory.store import MemoryStore
 from lance_memory.view import embedded_by
 
 __all__ = ["ProceduralMemory"]
-
-_FIRST_LOOK = 64
-_FURTHER = 4
-_EMBEDDED_BY = "embedded_by"
 
 
 class ProceduralMemory:
@@ -53,13 +35,15 @@ class ProceduralMemory:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        self._fitting = Fitting(store)
 
     def learn(self, name: str, *, context: str, steps: Sequence[str]) -> Procedure:
         """Keep a procedure, or other steps of one that is known.
 
         Other steps supersede the old ones, which keep their counts in the history, and begin
         without any: what was counted was counted of other steps. With the same steps and another
-        context the memory is changed in place, and the counts stay.
+        context the memory is changed in place, and the counts stay; so is one whose vector another
+        embedder has made.
 
         Args:
             name: not blank, one line, 200 characters at most.
@@ -80,13 +64,15 @@ class ProceduralMemory:
         vector = embedded_by(self._store.embedder, [fresh.context])[0]
 
         def attempt() -> str:
-            held = self._held(fresh.name)
-            known = procedure_of(held) if held else None
-            if held is None or known is None or known.steps != fresh.steps:
-                return self._replaced(fresh, vector, held.id if held else "")
-            if known.context != fresh.context:
-                self._fits_elsewhere(fresh, vector, held)
-            return held.id
+            old = held(
+                self._store, PROCEDURE + fresh.name, is_one=_is_procedure, other="no procedure"
+            )
+            known = procedure_of(old) if old else None
+            if old is None or known is None or known.steps != fresh.steps:
+                return self._replaced(fresh, vector, old.id if old else "")
+            if known.context != fresh.context or self._fitting.is_stale(old):
+                self._fits_elsewhere(fresh, vector, old)
+            return old.id
 
         learned = self._store.get(persistently(attempt))
         return procedure_of(learned) or replace(fresh, id=learned.id)
@@ -131,8 +117,12 @@ class ProceduralMemory:
         *,
         vector: ArrayLike | None = None,
         min_similarity: float = 0.0,
-    ) -> builtins.list[RankedProcedure]:
+    ) -> BestProcedures:
         """The procedures for a situation, by similarity of context and success; see `procedure`.
+
+        Where the store's vectors are of another model than this handle's embedder, as after a
+        `reembed` that this handle was opened before, the contexts are compared by its own: of 64
+        procedures all, of more those that words find, and `degraded` says so.
 
         Args:
             context: the situation, as a text.
@@ -147,15 +137,10 @@ class ProceduralMemory:
         """
         whole("k", k, least=0)
         real("min_similarity", min_similarity, least=0, most=1)
-        width = max(_FIRST_LOOK, _FURTHER * k) if k else 0
-        while True:
-            hits = self._store.search(
-                context, vector=vector, k=width, mode=Mode.VECTOR, kinds=Kind.PROCEDURAL
-            ).hits
-            found = ranked(self._measured(context, vector, hits), min_similarity=min_similarity)
-            if len(hits) < width or not k or _is_settled(found[:k], hits[-1], k):
-                return found[:k]
-            width *= _FURTHER
+        try:
+            return self._fitting.by_vector(context, k, vector, least=min_similarity)
+        except EmbeddingError as error:  # an embedder that fails does so below as well
+            return self._fitting.by_words(context, k, least=min_similarity, why=str(error))
 
     def get(self, name: str) -> Procedure:
         """The procedure, as it stands.
@@ -212,21 +197,6 @@ class ProceduralMemory:
             "those that there are"
         )
 
-    def _held(self, name: str) -> Memory | None:
-        """What has the name's key in the handle's own scope.
-
-        Raises:
-            KeptByAnotherError: it is no procedure, or waits for an approval.
-        """
-        held = holder(self._store, PROCEDURE + name)
-        if held is not None and procedure_of(held) is None:
-            raise KeptByAnotherError(
-                f"memory {held.id} has the key {held.key!r} and is no procedure; nothing was "
-                "written: give it another key first",
-                ids=[held.id],
-            )
-        return held
-
     def _replaced(self, fresh: Procedure, vector: ArrayLike, expected: str) -> str:
         """The id of a new memory in the place of what had the name."""
         made = self._store.upsert(
@@ -235,46 +205,24 @@ class ProceduralMemory:
             expected=expected,
             kind=Kind.PROCEDURAL,
             embedding=vector,
-            metadata={**fresh.to_metadata(), _EMBEDDED_BY: self._store.embedder.name},
+            metadata={**fresh.to_metadata(), EMBEDDED_BY: self._store.embedder.name},
         )
         return made.id
 
-    def _fits_elsewhere(self, fresh: Procedure, vector: ArrayLike, held: Memory) -> None:
-        """Give what is held another context; what was counted so far stays."""
+    def _fits_elsewhere(self, fresh: Procedure, vector: ArrayLike, old: Memory) -> None:
+        """Give what is there another context, or its vector anew; what was counted stays."""
         self._store.update(
-            held.id,
+            old.id,
             content=fresh.content,
             embedding=vector,
             metadata={
-                **held.metadata,
+                **old.metadata,
                 "context": fresh.context,
-                _EMBEDDED_BY: self._store.embedder.name,
+                EMBEDDED_BY: self._store.embedder.name,
             },
-            revision=held.revision,
+            revision=old.revision,
             reason="another context",
         )
-
-    def _measured(
-        self, context: str, vector: ArrayLike | None, hits: Sequence[Hit]
-    ) -> Iterable[tuple[Procedure, float]]:
-        """The procedures among the hits, with the similarity of their contexts.
-
-        Re-embedding makes a vector of the whole content; then the context is embedded here.
-        """
-        embedder = self._store.embedder
-        found = [(known, hit) for hit in hits if (known := procedure_of(hit.memory))]
-        stale = [
-            known.context
-            for known, hit in found
-            if hit.memory.metadata.get(_EMBEDDED_BY) != embedder.name
-        ]
-        own: dict[str, float] = {}
-        if stale:
-            asked = embedded_by(embedder, [context], queries=True)[0] if vector is None else vector
-            own = dict(zip(stale, _cosines(embedded_by(embedder, stale), asked), strict=True))
-        return [
-            (known, min(1.0, own.get(known.context, hit.similarity or 0.0))) for known, hit in found
-        ]
 
 
 def _checked_steps(steps: Sequence[str]) -> tuple[str, ...]:
@@ -284,14 +232,5 @@ def _checked_steps(steps: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _is_settled(best: Sequence[RankedProcedure], furthest: Hit, k: int) -> bool:
-    """Whether no procedure further away can come in: its score would be below its similarity."""
-    similarity = furthest.similarity or 0.0
-    return similarity <= 0 or (len(best) == k and similarity <= best[-1].score)
-
-
-def _cosines(rows: ArrayLike, vector: ArrayLike) -> builtins.list[float]:
-    """Of each row float32 [n, d] with the vector [d]."""
-    matrix, one = np.asarray(rows, np.float32), np.asarray(vector, np.float32)
-    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(one)
-    return [float(cosine) for cosine in (matrix @ one) / lengths]
+def _is_procedure(memory: Memory) -> bool:
+    return procedure_of(memory) is not None

@@ -12,28 +12,24 @@ new would never be found, and so never be tried.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from lance_memory.errors import InvalidInputError
-from lance_memory.record.filters import PROCEDURE
+from lance_memory.record.keys import PROCEDURE
 from lance_memory.record.memory import Kind, Memory, Scope
 from lance_memory.record.times import parse_instant
+from lance_memory.wording import counted, shown
 
 __all__ = [
+    "BestProcedures",
     "Procedure",
-    "ProcedureSummary",
     "RankedProcedure",
     "procedure_of",
     "ranked",
-    "summaries",
 ]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +73,18 @@ class Procedure:
     def success_rate(self) -> float:
         """The smoothed rate, within 0..1 and never at its ends; 0.5 where it was never used."""
         return (self.successes + 1) / (self.uses + 2)
+
+    @property
+    def tried(self) -> str:
+        """How it went, in words: "3 of 4", or "never tried"."""
+        return f"{self.successes} of {self.uses}" if self.uses else "never tried"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.context} ({self.tried})"
+
+    def __repr__(self) -> str:
+        steps = counted(len(self.steps), "step")
+        return f"<Procedure {shown(str(self))!r}, {steps}; {self.scope}, id {self.id}>"
 
     @property
     def content(self) -> str:
@@ -175,14 +183,46 @@ class RankedProcedure:
     similarity: float
     score: float
 
+    def __str__(self) -> str:
+        return f"{self.score:.3f} {self.procedure}"
+
+    def __repr__(self) -> str:
+        return f"<RankedProcedure {shown(str(self))!r}, id {self.procedure.id}>"
+
     def explain(self) -> str:
         """The score and its parts in one line."""
         one = self.procedure
-        tried = f"{one.successes} of {one.uses}" if one.uses else "never tried"
         return (
             f"score {self.score:.3f} = similarity {self.similarity:.3f} × success "
-            f"{one.success_rate:.3f} ({tried}; Laplace: ({one.successes} + 1) / ({one.uses} + 2))"
+            f"{one.success_rate:.3f} ({one.tried}; Laplace: ({one.successes} + 1) / "
+            f"({one.uses} + 2))"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestProcedures:
+    """The procedures for a situation, best first. Iterates over them.
+
+    Attributes:
+        ranks: each with its score.
+        degraded: "vector" → why not all procedures could be compared; empty where all were.
+    """
+
+    ranks: tuple[RankedProcedure, ...]
+    degraded: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        without = f", without {', '.join(self.degraded)}" if self.degraded else ""
+        return f"<BestProcedures [{', '.join(map(repr, self.ranks))}]{without}>"
+
+    def __iter__(self) -> Iterator[RankedProcedure]:
+        return iter(self.ranks)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, place: int) -> RankedProcedure:
+        return self.ranks[place]
 
 
 def ranked(
@@ -201,70 +241,3 @@ def ranked(
     return sorted(
         fitting, key=lambda r: (-r.score, -r.similarity, r.procedure.name, r.procedure.id)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcedureSummary:
-    """Procedures of one name, over users. Each figure is made of at least as many as were asked.
-
-    Attributes:
-        name: what all of them call it.
-        users: how many have it.
-        successes: of all their uses; None: too few of them have used it.
-        failures: as `successes`.
-        mean_seconds: the mean of all timed uses; None: too few of them have timed one.
-        context: where enough of them have exactly this one; else None.
-        steps: where enough of them have exactly these; else None.
-    """
-
-    name: str
-    users: int
-    successes: int | None
-    failures: int | None
-    mean_seconds: float | None
-    context: str | None
-    steps: tuple[str, ...] | None
-
-
-def summaries(procedures: Iterable[Procedure], *, min_users: int) -> list[ProcedureSummary]:
-    """The procedures that at least `min_users` users have, by name; a row of no user counts not.
-
-    Groups below that size are hidden, as in k-anonymity (Sweeney 2002), figure by figure.
-    """
-    by_name: dict[str, list[Procedure]] = defaultdict(list)
-    for one in procedures:
-        if one.scope.user:
-            by_name[one.name].append(one)
-    return [
-        _summary(name, several, min_users)
-        for name, several in sorted(by_name.items())
-        if _users(several) >= min_users
-    ]
-
-
-def _summary(name: str, several: Sequence[Procedure], least: int) -> ProcedureSummary:
-    used = [one for one in several if one.uses]
-    timed = [one for one in several if one.timed]
-    told, enough = _users(used) >= least, _users(timed) >= least
-    total = math.fsum((one.mean_seconds or 0.0) * one.timed for one in timed)
-    return ProcedureSummary(
-        name=name,
-        users=_users(several),
-        successes=sum(one.successes for one in used) if told else None,
-        failures=sum(one.failures for one in used) if told else None,
-        mean_seconds=total / sum(one.timed for one in timed) if enough else None,
-        context=_shared(several, lambda one: one.context, least),
-        steps=_shared(several, lambda one: one.steps, least),
-    )
-
-
-def _users(several: Iterable[Procedure]) -> int:
-    return len({one.scope.user for one in several})
-
-
-def _shared(several: Iterable[Procedure], of: Callable[[Procedure], _T], least: int) -> _T | None:
-    """What most users have alike, if they are enough; of equals the first in order."""
-    pairs = {(of(one), one.scope.user) for one in several}
-    counts = Counter(value for value, _ in pairs)
-    enough = {value: count for value, count in counts.items() if count >= least}
-    return min(enough, key=lambda value: (-enough[value], repr(value)), default=None)

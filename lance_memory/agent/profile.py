@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from lance_memory.agent.keyed import (
-    KeptByAnotherError,
-    checked_name,
-    holder,
-    of_key,
-    persistently,
-)
-from lance_memory.errors import ConflictError, NotFoundError
-from lance_memory.record.arguments import real, whole
-from lance_memory.record.filters import PROFILE
+from lance_memory.agent.keyed import held, of_key, persistently, refuse_stale
+from lance_memory.errors import NotFoundError
+from lance_memory.record.arguments import real
+from lance_memory.record.compare import same_json
+from lance_memory.record.keys import PROFILE, checked_name
 from lance_memory.record.memory import Kind, Memory, Scope, State
 from lance_memory.record.results import WriteResult
 from lance_memory.record.values import json_text
 from lance_memory.store import MemoryStore
+from lance_memory.wording import shown
 
 __all__ = ["Fact", "ProfileMemory"]
 
@@ -36,7 +31,8 @@ class Fact:
         fact_key: its name.
         value: any JSON value.
         confidence: 0..1.
-        version: 1, 2, ...; never the same for two values that a scope had under the key.
+        version: 1, 2, ...; never the same for two values that a scope had under the key, unless
+            the store was rolled back in between.
         id: of the memory.
         scope: whose it is.
         state: active; superseded, where another value took its place; retired, where it was
@@ -53,6 +49,15 @@ class Fact:
     state: State
     updated_at: datetime
 
+    def __str__(self) -> str:
+        return f"{self.fact_key}: {_shown(self.value)}"
+
+    def __repr__(self) -> str:
+        return (
+            f"<Fact {shown(str(self))!r}, version {self.version}, confidence={self.confidence}, "
+            f"{self.state}; {self.scope}, id {self.id}>"
+        )
+
 
 class ProfileMemory:
     """Facts by key, each the only one of its key in the handle's scope.
@@ -63,6 +68,9 @@ class ProfileMemory:
 
     The verbs that name one fact are about the handle's own scope, or, where that has no such fact,
     about the only narrower scope that has; `set` writes into the handle's own.
+
+    A `rollback` or `revert` of the *store* takes versions of facts back, and their numbers are
+    given again: an `expected_version` that was read before it may then stand for another value.
     """
 
     def __init__(self, store: MemoryStore) -> None:
@@ -85,7 +93,8 @@ class ProfileMemory:
             value: any JSON value; 0, False, "", None and [] are values.
             confidence: 0..1.
             expected_version: of the fact that was read, 0 where there was none. None: whatever
-                there is by now.
+                there is by now. To be read anew after a `rollback` or `revert` of the store, which
+                gives numbers again.
 
         Raises:
             InvalidInputError: a key, value or confidence that makes no sense.
@@ -96,29 +105,27 @@ class ProfileMemory:
         key = _key(fact_key)
         stated = json.loads(json_text("value", {"value": value}))["value"]
         sure = real("confidence", confidence, least=0, most=1)
-        if expected_version is not None:
-            whole("expected_version", expected_version, least=0)
 
         def attempt() -> Fact:
-            held = self._held(key)
-            _refuse_other(fact_key, held, expected_version)
-            if held is not None and _same(held.metadata["value"], stated):
-                return self._surer(held, sure)
+            old = held(self._store, key, is_one=_is_fact, other="no fact of a profile")
+            _refuse_other(fact_key, old, expected_version)
+            if old is not None and same_json(old.metadata["value"], stated):
+                return self._surer(old, sure)
             made = self._store.upsert(
                 f"{fact_key}: {_shown(stated)}",
                 key=key,
-                expected=held.id if held else "",
+                expected=old.id if old else "",
                 kind=Kind.PROFILE,
                 confidence=sure,
                 metadata={
                     "fact_key": fact_key,
                     "value": stated,
-                    "version": 1 + (_version(held) if held else self._last(key)),
+                    "version": 1 + (_version(old) if old else self._last(key)),
                 },
             )
             return _fact(self._store.get(made.id))
 
-        return persistently(attempt) if expected_version is None else attempt()
+        return persistently(attempt)
 
     def get(self, fact_key: str) -> Fact:
         """The fact, as it stands.
@@ -177,29 +184,14 @@ class ProfileMemory:
             _refuse_other(fact_key, found, expected_version)
             return self._store.retire(found.id, reason=reason)
 
-        return persistently(attempt) if expected_version is None else attempt()
+        return persistently(attempt)
 
-    def _held(self, key: str) -> Memory | None:
-        """What has the key in the handle's own scope.
-
-        Raises:
-            KeptByAnotherError: it is no fact of this layer, or waits for an approval.
-        """
-        held = holder(self._store, key)
-        if held is not None and not _is_fact(held):
-            raise KeptByAnotherError(
-                f"memory {held.id} has the key {key!r} and is no fact of a profile; nothing was "
-                "written: give it another key first",
-                ids=[held.id],
-            )
-        return held
-
-    def _surer(self, held: Memory, confidence: float) -> Fact:
+    def _surer(self, one: Memory, confidence: float) -> Fact:
         """The fact, with that confidence if it has less."""
-        if np.float32(confidence) <= np.float32(held.confidence):
-            return _fact(held)
-        self._store.update(held.id, confidence=confidence, revision=held.revision)
-        return _fact(self._store.get(held.id))
+        if np.float32(confidence) <= np.float32(one.confidence):
+            return _fact(one)
+        self._store.update(one.id, confidence=confidence, revision=one.revision)
+        return _fact(self._store.get(one.id))
 
     def _last(self, key: str) -> int:
         """The greatest version that the handle's own scope ever had, 0 for none."""
@@ -236,31 +228,15 @@ def _fact(memory: Memory) -> Fact:
     )
 
 
-def _refuse_other(fact_key: str, held: Memory | None, expected: int | None) -> None:
-    found = _version(held) if held else 0
-    if expected is not None and found != expected:
-        raise ConflictError(
-            f"the fact {fact_key!r} has version {found} by now, not {expected}; nothing was "
-            "written: read it again",
-            ids=[held.id] if held else [],
-        )
+def _refuse_other(fact_key: str, old: Memory | None, expected: int | None) -> None:
+    standing = _version(old) if old else 0
+    refuse_stale(f"the fact {fact_key!r}", standing, expected, id=old.id if old else None)
 
 
 def _no_fact(fact_key: str, scope: Scope) -> NotFoundError:
     return NotFoundError(
         f"there is no fact {fact_key!r} in {scope}; `lmem profile list` shows those that there are"
     )
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are one: 1 is 1.0, and not true."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
 
 
 def _shown(value: Any) -> str:

@@ -1,9 +1,8 @@
-"""What differs between two memories, exactly: as JSON compares, false is not 0."""
+"""What differs between two memories: metadata as JSON compares, where false is not 0."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -23,8 +22,17 @@ def differing(one: Memory, other: Memory, columns: Iterable[str] = COLUMNS) -> t
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same value; the order of members does not count."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    """Whether two JSON values are one: 1 is 1.0, and not true; members have no order.
+
+    The same that a filter on metadata finds to be equal; see `Where`.
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_json(one[n], other[n]) for n in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
 
 
 def _same(one: Memory, other: Memory, name: str) -> bool:

@@ -17,14 +17,13 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import real
+from lance_memory.record.keys import PROCEDURE, PROFILE
 from lance_memory.record.memory import DISTILLED, SAID, SCOPE_LEVELS, Kind, Scope, State
 from lance_memory.record.times import utc
 from lance_memory.record.values import text_value
 
 __all__ = [
     "FIRST_HAND",
-    "PROCEDURE",
-    "PROFILE",
     "REMEMBERED",
     "Filter",
     "Where",
@@ -36,6 +35,7 @@ __all__ = [
     "is_live",
     "is_one_of",
     "kept_by_name",
+    "learned_at",
     "learned_before",
     "less_important",
     "live",
@@ -53,9 +53,6 @@ Scalar = str | int | float | bool | None
 _E = TypeVar("_E", Kind, State)
 _EQUAL = ("actor", "role", "source", "key")
 _NO_ROW = "id IS NULL"
-
-PROCEDURE, PROFILE = "procedure:", "profile:"
-"""How the keys of an agent's procedures and profile facts begin."""
 
 REMEMBERED = f"`kind` != '{Kind.WORKSPACE}'"
 """What is a memory, and not what the agent is told."""
@@ -270,6 +267,11 @@ def learned_before(created_at: datetime, identifier: str) -> str:
     moment = _instant(created_at)
     same = f"(`created_at` = {moment} AND `id` > {_quoted(identifier)})"
     return any_of(f"`created_at` < {moment}", same)
+
+
+def learned_at(moments: Iterable[datetime]) -> str:
+    """Learned at one of these very moments; of none, no row passes."""
+    return any_of(*(f"`created_at` = {_instant(moment)}" for moment in moments))
 
 
 def unchanged_since(moment: datetime) -> str:

@@ -13,6 +13,7 @@ import pytest
 from lance_memory import (
     AmbiguousError,
     ConflictError,
+    EmbeddingError,
     FunctionEmbedder,
     InvalidInputError,
     NotFoundError,
@@ -240,7 +241,7 @@ def test_k_bounds_the_answer_and_what_does_not_fit_is_left_out(known):
     all_of_them = known.best("release the service", k=9)
     assert names(all_of_them)[0] == "deploy"
     assert all(ranked.similarity > 0 for ranked in all_of_them)
-    assert known.best("release the service", k=0) == []
+    assert list(known.best("release the service", k=0)) == []
     assert names(known.best("release the service", k=9, min_similarity=0.99)) == ["deploy"]
     for wrong in ({"k": -1}, {"k": True}, {"min_similarity": 2}, {"min_similarity": -0.1}):
         with pytest.raises(InvalidInputError):
@@ -294,6 +295,117 @@ def test_after_re_embedding_the_context_alone_is_still_what_is_compared(tmp_path
     assert hit.similarity < 0.9
 
 
+MANY = [f"word{number}" for number in range(200)]
+
+
+@pytest.fixture
+def swapped(tmp_path, reopen):
+    """Learns so many procedures, and then gives the store another model."""
+
+    def made(count, *, dimension=16):
+        store = reopen(tmp_path / "store")
+        known = ProceduralMemory(store.scoped(user="ann"))
+        known.learn("bake", context="bake a cake at home", steps=[" ".join(MANY)])
+        known.learn("deploy", context="release the service", steps=["flour eggs", "butter"])
+        row = known._store.get("procedure:deploy")
+        rows = [
+            {
+                "content": f"other {number}", "kind": "procedural",
+                "key": f"procedure:other {number}", "embedding": row.embedding,
+                "metadata": {
+                    **Procedure(name=f"other {number}", context="x", steps=("y",)).to_metadata(),
+                    "embedded_by": row.metadata["embedded_by"],
+                },
+            }
+            for number in range(count - 2)
+        ]  # fmt: skip
+        if rows:
+            known._store.add_many(rows)
+        embed = store.embedder.embed
+        other = FunctionEmbedder(
+            lambda texts: embed(texts)[:, :dimension][:, ::-1], name="other", dimension=dimension
+        )
+        store.reembed(other)
+        return known, other
+
+    return made
+
+
+@pytest.mark.parametrize("dimension", [16, 8])
+def test_a_handle_from_before_a_re_embedding_compares_all_of_a_few(swapped, dimension):
+    """Guards against an error where the store's vectors are of another model by now."""
+    known, _ = swapped(2, dimension=dimension)
+    found = known.best("release the service")
+    assert (names(found)[0], dict(found.degraded)) == ("deploy", {})
+    assert found[0].similarity == pytest.approx(1, abs=1e-6)
+    assert len(known.best("release the service", k=1)) == 1
+    assert list(known.best("release the service", k=0)) == []
+
+
+def test_of_many_it_compares_what_words_find_and_says_so(swapped):
+    known, _ = swapped(70)
+    found = known.best("release the service")
+    assert names(found) == ["deploy"]
+    assert found[0].similarity == pytest.approx(1, abs=1e-6)
+    assert list(found.degraded) == ["vector"]
+    assert "from the model 'other'" in found.degraded["vector"]
+    assert "without vector" in repr(found)
+
+
+def test_after_re_embedding_many_the_right_one_is_found_however_far_its_content_is(
+    swapped, tmp_path, reopen
+):
+    """Guards against candidates by vectors of contents alone: there the steps count as well."""
+    _, other = swapped(160)
+    user = reopen(tmp_path / "store", embedder=other).scoped(user="ann")
+    nearest = user.search("bake a cake at home", mode="vector", k=64)
+    assert user.get("procedure:bake").id not in {hit.memory.id for hit in nearest}
+    found = ProceduralMemory(user).best("bake a cake at home", k=1)
+    assert (names(found), dict(found.degraded)) == (["bake"], {})
+    assert found[0].similarity == pytest.approx(1, abs=1e-6)
+
+
+def test_learning_it_again_gives_it_the_vector_of_its_context_and_keeps_the_counts(
+    swapped, tmp_path, reopen
+):
+    _, other = swapped(2)
+    user = reopen(tmp_path / "store", embedder=other).scoped(user="ann")
+    fresh = ProceduralMemory(user)
+    fresh.record("deploy", success=True)
+    (hit,) = user.search("release the service", mode="vector", k=1)
+    assert hit.similarity < 0.9
+    again = fresh.learn("deploy", context="release the service", steps=["flour eggs", "butter"])
+    assert (again.successes, again.revision) == (1, 3)
+    (hit,) = user.search("release the service", mode="vector", k=1)
+    assert (hit.memory.id, hit.similarity) == (again.id, pytest.approx(1))
+
+
+def test_an_embedder_that_fails_is_said(known, user):
+    known.learn("deploy", context="release", steps=STEPS)
+    broken = FunctionEmbedder(lambda _: 1 / 0, name="words-16", dimension=16)
+    known._store._embedder = broken
+    with pytest.raises(EmbeddingError, match="words-16"):
+        known.best("release")
+
+
+# -- what a person reads ----------------------------------------------------------------------
+
+
+def test_a_procedure_is_shown_in_a_line_with_its_id(known):
+    made = known.learn("deploy", context="release the web service " * 9, steps=STEPS)
+    known.record("deploy", success=True)
+    one = known.get("deploy")
+    assert str(one).startswith("deploy: release the web service release")
+    assert str(one).endswith(" (1 of 1)")
+    assert repr(one) == (
+        "<Procedure 'deploy: release the web service release the web service rel…', 2 steps; "
+        f"tenant=t/user=ann, id {made.id}>"
+    )
+    (first,) = known.best("release the web service")
+    assert repr(first).startswith(f"<RankedProcedure '{first.score:.3f} deploy: release")
+    assert repr(first).endswith(f"id {made.id}>")
+
+
 # -- scopes -----------------------------------------------------------------------------------
 
 
@@ -301,7 +413,7 @@ def test_procedures_of_another_user_are_neither_found_nor_changed(known, store):
     """C16."""
     bob = ProceduralMemory(store.scoped(tenant="t", user="bob"))
     theirs = bob.learn("deploy", context="release", steps=STEPS)
-    assert (known.find("deploy"), known.list(), known.best("release")) == (None, [], [])
+    assert (known.find("deploy"), known.list(), list(known.best("release"))) == (None, [], [])
     with pytest.raises(NotFoundError):
         known.record("deploy", success=True)
     known.learn("deploy", context="release", steps=["pray"])

@@ -103,11 +103,36 @@ def test_an_expected_version_is_checked_and_nothing_is_written_where_it_is_anoth
     ann.set("city", "Lisbon", expected_version=1)
     before = store.version
     for expected in (0, 1, 3):
-        with pytest.raises(ConflictError, match=r"'city' has version 2 by now, not \d"):
+        with pytest.raises(
+            ConflictError, match=r"the fact 'city': version 2 stands, and not (nothing|version \d)"
+        ):
             ann.set("city", "Faro", expected_version=expected)
-    with pytest.raises(ConflictError, match="has version 2 by now, not 1"):
+    with pytest.raises(ConflictError, match="version 2 stands, and not version 1"):
         ann.remove("city", expected_version=1)
     assert (store.version, ann.get("city").value) == (before, "Lisbon")
+
+
+def test_a_fact_is_shown_in_a_line_with_its_id(ann):
+    made = ann.set("city", {"name": "Porto", "since": [2020] * 30})
+    assert str(ann.set("tea", "green")) == "tea: green"
+    assert repr(made) == (
+        """<Fact 'city: {"name": "Porto", "since": [2020, 2020, 2020, 2020, 2…', version 1, """
+        f"confidence=1.0, active; tenant=t/user=ann, id {made.id}>"
+    )
+
+
+def test_going_back_in_the_store_gives_version_numbers_again(ann, store):
+    """As `set` says: what was read before is to be read anew."""
+    ann.set("city", "Porto")
+    before = store.version
+    ann.set("city", "Lisbon")
+    store.rollback(before)
+    again = ann.set("city", "Faro", expected_version=1)
+    assert told(ann.history("city")) == [
+        ("city", "Porto", 1, "superseded"),
+        ("city", "Faro", 2, "active"),
+    ]
+    assert ann.set("city", "Rome", expected_version=again.version).version == 3
 
 
 def test_a_removed_fact_is_gone_from_reads_and_its_versions_go_on(ann, store):

@@ -13,8 +13,10 @@ from lance_memory import (
     Decay,
     InvalidInputError,
     ItemOutcome,
+    Limit,
     MemoryMode,
     NotFoundError,
+    Quota,
     Scope,
     ScopeError,
     Skill,
@@ -195,6 +197,115 @@ def test_versions_of_an_item_are_compared_line_by_line(acme):
     ]
 
 
+def test_of_a_skill_its_kind_and_its_switch_are_compared_too(acme):
+    """Guards against a version that seems to have changed nothing."""
+    acme.set_skill("search", "Look.", kind="tool")
+    done = acme.disable("search")
+    assert done.change.lines == [" kind: tool", "-enabled: yes", "+enabled: no", " Look."]
+    assert acme.diff("skill", "search", 1)[3:] == done.change.lines
+
+
+def test_a_change_says_what_was_told_before(acme, store):
+    first = acme.set_prompt("system", "one")
+    second = acme.set_prompt("system", "two")
+    assert (first.before, second.before.value, second.before.version) == (None, "one", 1)
+    bot = Workspace(store.scoped(tenant="acme", agent="bot"))
+    own = bot.set_prompt("system", "three")
+    assert (own.before.value, own.before.scope, own.item.version) == ("two", ACME, 1)
+    assert own.change.lines == ["-two", "+three"]
+    gone = bot.remove("prompt", "system")
+    assert (gone.before.value, gone.change.lines) == ("three", ["-three"])
+
+
+def test_a_version_is_had_by_its_number_whether_it_stands_or_not(acme):
+    acme.set_flag("f", 1)
+    acme.set_flag("f", 2)
+    acme.remove("flag", "f")
+    assert [acme.get("flag", "f", version=n).value for n in (1, 2)] == [1, 2]
+    with pytest.raises(NotFoundError, match="no version 3 of the flag 'f'"):
+        acme.get("flag", "f", version=3)
+    with pytest.raises(InvalidInputError, match="version=0"):
+        acme.get("flag", "f", version=0)
+
+
+def test_a_plan_writes_nothing_and_is_what_setting_does(acme, store):
+    """dry-run == apply."""
+    acme.set_skill("search", "Look.", kind="tool")
+    bot = Workspace(store.scoped(tenant="acme", agent="bot"))
+    before = store.version
+    for workspace, own in ((acme, 1), (bot, 0)):
+        planned = workspace.plan("skill", "search", {"text": "Look twice."}, expected_version=own)
+        assert (planned.version, store.version) == (own, before)
+        done = workspace.set("skill", "search", {"text": "Look twice."}, expected_version=own)
+        assert done.change.lines == planned.lines
+        assert (done.before.value, done.item.value) == (planned.before, planned.after)
+        before = store.version
+
+
+def test_a_plan_refuses_what_setting_refuses(acme, store):
+    acme.set_prompt("system", "one")
+    store.add("mine", tenant="acme", key="workspace:flag/taken")
+    ann = Workspace(store.scoped(tenant="acme", user="ann"))
+    for workspace, words, expected, error in (
+        (acme, ("prompt", "system", " "), None, InvalidInputError),
+        (acme, ("prompt", "a/b", "x"), None, InvalidInputError),
+        (acme, ("prompt", "System", "x"), None, InvalidInputError),
+        (acme, ("prompt", "system", "x"), 7, ConflictError),
+        (acme, ("flag", "taken", True), None, ConflictError),
+        (ann, ("prompt", "system", "x"), None, ScopeError),
+    ):
+        for verb in (workspace.plan, workspace.set):
+            with pytest.raises(error):
+                verb(*words, expected_version=expected)
+
+
+def test_going_back_in_the_store_gives_version_numbers_again(acme, store):
+    """As `Workspace` says: what was read before is to be read anew."""
+    acme.set_prompt("system", "one")
+    before = store.version
+    acme.set_prompt("system", "two")
+    store.rollback(before)
+    assert acme.set_prompt("system", "three", expected_version=1).item.version == 2
+    assert [i.text for i in acme.history("prompt", "system")] == ["one", "three"]
+
+
+def test_a_full_tenant_changes_what_it_has_and_is_warned_before(tmp_path, reopen):
+    """A version takes the place of the one before it, so it needs no room."""
+    rows = Quota(rows=Limit(soft=1, hard=3))
+    full = Workspace(reopen(tmp_path / "store", quotas=rows).scoped(tenant="acme"))
+    full.set_prompt("system", "one")
+    full.set_flag("a", True)
+    assert "above the soft limit of 1" in full.set_flag("b", True).warnings[0]
+    assert full.set_prompt("system", "two").item.version == 2
+    assert full.rollback("prompt", "system", 1).item.version == 3
+    full.remove("flag", "a")
+    assert full.rollback("flag", "a", 1).item.version == 2
+
+
+def test_each_value_is_shown_in_a_line_with_its_id(acme):
+    done = acme.set_prompt("system", "Be kind.\nBe brief.")
+    at = f"{done.item.id}>"
+    assert str(done) == f"version {done.version}: prompt/system is at version 1"
+    assert repr(done) == f"<ItemResult {done}, id {at}"
+    shown = f"<WorkspaceItem prompt/system version 1: 'Be kind. Be brief.'; tenant=acme, id {at}"
+    assert repr(done.item) == shown
+    acme.set_skill("search", "Look. " * 30, kind="tool", enabled=False)
+    acme.set_policy("a", 1)
+    acme.set_policy("b", 1)
+    (skill,) = acme.skills()
+    assert repr(skill) == (
+        f"<Skill 'search' (tool), disabled, version 1: '{('Look. ' * 30)[:59].rstrip()}…'>"
+    )
+    state = acme.state()
+    assert repr(state) == (
+        f"<WorkspaceState of tenant=acme version {state.version}: memory mode hybrid, "
+        "2 policies, 1 prompt, 1 skill>"
+    )
+    assert repr(acme.plan("prompt", "system", "Be kind.")) == (
+        "<ItemChange prompt/system (at version 1): Be kind.; -Be brief.>"
+    )
+
+
 # -- whose ---------------------------------------------------------------------------------------
 
 
@@ -317,6 +428,29 @@ def test_other_rows_of_the_kind_are_none_of_its_business(acme, store):
     foreign = store.add("prompt x", tenant="acme", kind="workspace", key="workspace:prompt/x").id
     with pytest.raises(StoreFormatError, match=foreign):
         acme.state()
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("prompt/x", {}),
+        ("prompt/x", {"workspace": {"version": 1, "value": 5}}),
+        ("prompt/x", {"workspace": {"version": True, "value": "be kind"}}),
+        ("skill/x", {"workspace": {"version": 1, "value": {"texts": "be kind"}}}),
+        ("setting/memory_mode", {"workspace": {"version": 1, "value": "best"}}),
+    ],
+)
+def test_what_something_else_wrote_is_said_and_gone_when_it_is_retired(acme, store, key, said):
+    """Guards against advice that does not help, and against a reader's own error far from it."""
+    part, name = key.split("/")
+    row = {"kind": "workspace", "key": f"workspace:{key}", "metadata": said}
+    foreign = store.add("x", tenant="acme", **row).id
+    with pytest.raises(StoreFormatError, match=f"{foreign}.* retire it, and set the item again"):
+        acme.state()
+    store.retire(foreign)
+    value = {"prompt": "be kind", "skill": {"text": "look"}, "setting": "vector"}[part]
+    assert acme.set(part, name, value).item.version == 1
+    assert [item.version for item in acme.history(part, name)] == [1]
 
 
 def test_what_others_keep_under_an_items_key_is_not_looked_into(acme, store):

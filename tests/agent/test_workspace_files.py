@@ -331,3 +331,15 @@ def test_a_header_behind_a_byte_order_mark_is_one():
     saved = b"\xef\xbb\xbf---\r\nkind: tool\r\nenabled: false\r\n---\r\nstir\r\n"
     (skill,) = from_files({"skills/stir.md": saved}).values()
     assert skill == {"text": "stir\r", "kind": "tool", "enabled": False}
+
+
+def test_a_dry_run_refuses_two_names_that_differ_in_case_alone(acme, tmp_path):
+    """dry-run == apply."""
+    acme.set_prompt("system", "be kind")
+    acme.export_files(tmp_path / "w")
+    if (tmp_path / "w/prompts/System.md").exists():
+        pytest.skip("this file system does not tell case apart")
+    (tmp_path / "w/prompts/System.md").write_text("be brief\n")
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInputError, match="differ in case alone"):
+            acme.import_files(tmp_path / "w", dry_run=dry_run)

@@ -70,7 +70,7 @@ def test_a_fact_has_versions_and_an_expected_one_is_checked(lmem):
     for value in ("Porto", "Lisbon"):
         assert lmem("profile", "set", "city", value, "--user", "ann").code == 0
     stale = lmem("profile", "set", "city", "Faro", "--user", "ann", "--expected-version", "1")
-    assert (stale.code, "has version 2 by now, not 1" in stale.err) == (4, True)
+    assert (stale.code, "version 2 stands, and not version 1" in stale.err) == (4, True)
     past = lmem("profile", "history", "city", "--format", "json").json
     assert [(one["value"], one["version"], one["state"]) for one in past] == [
         ("Porto", 1, "superseded"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from lance_memory import MemoryStore, Workspace
@@ -95,12 +97,11 @@ def test_what_is_wrong_is_said_in_one_line(lmem, told, words, code, message):
     assert told.state() == before
 
 
-@pytest.mark.parametrize("verb", ["rollback", "remove", "import"])
+@pytest.mark.parametrize("verb", ["remove", "import"])
 def test_nothing_that_is_told_goes_unasked(lmem, told, tmp_path, verb):
     told.export_files(tmp_path / "w")
     (tmp_path / "w/skills/search.md").unlink()
     words = {
-        "rollback": ["rollback", "prompt/system", "1"],
         "remove": ["remove", "skill/search"],
         "import": ["import", tmp_path / "w"],
     }[verb]
@@ -114,6 +115,67 @@ def test_nothing_that_is_told_goes_unasked(lmem, told, tmp_path, verb):
     assert told.state() == before
     assert lmem("workspace", *words, *T, stdin="y\n", terminal=True).code == 0
     assert told.state() != before
+
+
+CHANGES = {
+    "set": ["set", "prompt/system", "Be kind."],
+    "rollback": ["rollback", "prompt/system", "1"],
+    "enable": ["enable", "search"],
+    "disable": ["disable", "search"],
+}
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+def test_what_can_be_undone_as_it_was_done_is_shown_and_not_asked_about(lmem, told, verb):
+    """One rule for all that make a new version of one item."""
+    if verb == "enable":
+        told.disable("search")
+    before = told.state()
+    planned = lmem("workspace", *CHANGES[verb], *T, "--dry-run")
+    assert (planned.code, planned.err) == (0, "dry run: nothing was written\n")
+    assert told.state() == before
+    done = lmem("workspace", *CHANGES[verb], *T)
+    assert done.code == 0
+    assert lines(done)[1:] == lines(planned)[1:] != []
+    (hint,) = done.err.splitlines()
+    name, command = hint.split(": ", 1)
+    assert (name, command.split()[:2]) == ("to undo", ["lmem", "workspace"])
+    values = [(item.key, item.value) for item in told.state().items]
+    assert values != [(item.key, item.value) for item in before.items]
+    assert lmem(*shlex.split(command)[1:]).code == 0
+    assert [(i.key, i.value) for i in told.state().items] == [
+        (i.key, i.value) for i in before.items
+    ]
+
+
+def test_what_was_before_what_is_now_and_how_to_undo_it(lmem, told):
+    done = lmem("workspace", "rollback", "prompt/system", "1", *T)
+    assert lines(done) == [
+        f"prompt/system is at version 3 (store version {told.state().version})",
+        "Be kind.",
+        "-Be brief.",
+    ]
+    assert done.err == "to undo: lmem workspace rollback prompt/system 2 --tenant=t\n"
+    own = lmem("workspace", "set", "prompt/system", "Be exact.", *T, "--agent", "the bot")
+    assert lines(own)[1:] == ["-Be kind.", "+Be exact."]
+    assert own.err == "to undo: lmem workspace remove prompt/system --tenant=t '--agent=the bot'\n"
+    again = lmem("workspace", "set", "prompt/system", "Be kind.", *T)
+    assert (lines(again), again.err) == (["prompt/system says so already, at version 3"], "")
+
+
+def test_a_dry_run_says_in_json_what_becomes_of_the_item(lmem, told):
+    words = ("workspace", "set", "policy/retention", '{"days": 30}', *T, "--dry-run")
+    assert lmem(*words, "--format", "json").json == {
+        "part": "policy",
+        "name": "retention",
+        "version": 1,
+        "before": {"days": 90},
+        "after": {"days": 30},
+        "diff": [" {", '-  "days": 90', '+  "days": 30', " }"],
+    }
+    assert lmem(*words, "--expect", "4").code == 4
+    done = lmem("workspace", "set", "policy/retention", '{"days": 30}', *T, "--format", "json").json
+    assert (done["before"]["version"], done["item"]["version"]) == (1, 2)
 
 
 def test_files_go_there_and_back(lmem, told, tmp_path):

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from lance_memory.agent.workspace.values import checked_name, checked_value
+from lance_memory.agent.workspace.values import checked_value, file_name
 from lance_memory.errors import InvalidInputError, StoreFormatError
-from lance_memory.record.arguments import one_of
+from lance_memory.record.arguments import mapping, one_of, whole
+from lance_memory.record.keys import WORKSPACE
 from lance_memory.record.memory import Kind, Memory, Scope, State
+from lance_memory.wording import shown
 
 __all__ = [
     "MEMORY_MODE",
     "Key",
     "WorkspaceItem",
     "WorkspacePart",
+    "changed_lines",
     "item_of",
     "key_of",
+    "lines_of",
     "named",
     "row_of",
 ]
 
-_PREFIX: Final = "workspace:"
 _MEMBER: Final = "workspace"
 _SOURCE: Final = "workspace"
 
@@ -90,6 +93,13 @@ class WorkspaceItem:
     def __str__(self) -> str:
         return f"{self.part}/{self.name}"
 
+    def __repr__(self) -> str:
+        gone = "" if self.until is None else ", removed" if self.removed else ", superseded"
+        return (
+            f"<WorkspaceItem {self} version {self.version}{gone}: {shown(self.text)!r}; "
+            f"{self.scope}, id {self.id}>"
+        )
+
 
 def text_of(part: WorkspacePart, value: Any) -> str:
     """The text of a prompt or a skill, else the value as JSON."""
@@ -98,6 +108,27 @@ def text_of(part: WorkspacePart, value: Any) -> str:
     if part is WorkspacePart.SKILL:
         return str(value["text"])
     return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
+
+
+def changed_lines(part: WorkspacePart, before: Any, after: Any) -> list[str]:
+    """What differs between two values of an item, as lines with - and +, and one around each.
+
+    None stands for no value. Of a skill its kind and its switch are lines too.
+    """
+    old, new = (lines_of(part, value) for value in (before, after))
+    found = difflib.unified_diff(old, new, lineterm="", n=1)
+    return [line for line in [*found][2:] if not line.startswith("@@")]  # without the file names
+
+
+def lines_of(part: WorkspacePart, value: Any) -> list[str]:
+    """What versions of an item are compared by; none of no value."""
+    if value is None:
+        return []
+    lines = text_of(part, value).splitlines()
+    if part is WorkspacePart.SKILL:
+        kind = [f"kind: {value['kind']}"] if value["kind"] else []
+        return [*kind, f"enabled: {'yes' if value['enabled'] else 'no'}", *lines]
+    return lines
 
 
 def named(part: WorkspacePart | str, name: str) -> Key:
@@ -109,12 +140,12 @@ def named(part: WorkspacePart | str, name: str) -> Key:
     chosen = WorkspacePart(one_of("part", part, WorkspacePart))
     if chosen is WorkspacePart.SETTING and name != MEMORY_MODE[1]:
         raise InvalidInputError(f"there is no setting {name!r}; there is: {MEMORY_MODE[1]}")
-    return chosen, checked_name(name)
+    return chosen, file_name("name", name)
 
 
 def key_of(key: Key) -> str:
     """The memory's key."""
-    return f"{_PREFIX}{key[0]}/{key[1]}"
+    return f"{WORKSPACE}{key[0]}/{key[1]}"
 
 
 def row_of(key: Key, value: Any, *, version: int, by: str, reason: str) -> dict[str, Any]:
@@ -141,25 +172,33 @@ def row_of(key: Key, value: Any, *, version: int, by: str, reason: str) -> dict[
 def item_of(memory: Memory) -> WorkspaceItem | None:
     """The item that a memory keeps; None: it is of another part, such as a grant.
 
+    What something else has written is none either, once it stands no more: so retiring it helps.
+
     Raises:
-        StoreFormatError: it has the key of an item, and was written by something else.
+        StoreFormatError: it has the key of an item, and was written by something else: what it
+            holds is no value of that part.
     """
-    part, _, name = (memory.key or "").removeprefix(_PREFIX).partition("/")
-    if not (memory.key or "").startswith(_PREFIX) or part not in set(WorkspacePart):
+    key = memory.key or ""
+    part, _, name = key.removeprefix(WORKSPACE).partition("/")
+    if not key.startswith(WORKSPACE) or part not in set(WorkspacePart):
         return None
-    told = memory.metadata.get(_MEMBER)
-    version = told.get("version") if isinstance(told, Mapping) else None
-    if not isinstance(told, Mapping) or not isinstance(version, int) or "value" not in told:
-        raise StoreFormatError(
-            f"memory {memory.id} has the key {memory.key!r}, and holds no such item: something "
-            "else has written it; retire it, and set the item again"
-        )
     stands = memory.state is State.ACTIVE
+    try:
+        told = mapping("metadata", memory.metadata.get(_MEMBER), "what an item says")
+        version = whole("version", told.get("version"), least=1)
+        value = checked_value(part, told.get("value"))
+    except InvalidInputError as error:
+        if not stands:
+            return None
+        raise StoreFormatError(
+            f"memory {memory.id} has the key {memory.key!r}, and holds no such item ({error}): "
+            "something else has written it; retire it, and set the item again"
+        ) from error
     return WorkspaceItem(
         part=WorkspacePart(part),
         name=name,
         version=version,
-        value=told["value"],
+        value=value,
         scope=memory.scope,
         id=memory.id,
         by=str(told.get("by", "")),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from lance_memory.agent.workspace.item import MEMORY_MODE, Key, WorkspaceItem, WorkspacePart
+from lance_memory.agent.workspace.item import (
+    MEMORY_MODE,
+    Key,
+    WorkspaceItem,
+    WorkspacePart,
+    changed_lines,
+)
 from lance_memory.agent.workspace.values import MemoryMode, Skill
 from lance_memory.record.compare import same_json
 from lance_memory.record.memory import Scope
-from lance_memory.wording import some
+from lance_memory.wording import counted, shown, some
 
 __all__ = ["ItemChange", "WorkspacePlan", "WorkspaceState", "differences"]
+
+_PLURAL: Final = {WorkspacePart.POLICY: "policies"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,14 @@ class WorkspaceState:
         """Name → true, false, a number or a text."""
         return self._of(WorkspacePart.FLAG)
 
+    def __str__(self) -> str:
+        counts = Counter(item.part for item in self.items if item.part is not WorkspacePart.SETTING)
+        told = [counted(n, part, _PLURAL.get(part, "")) for part, n in sorted(counts.items())]
+        return f"memory mode {self.memory_mode}, {', '.join(told) or 'nothing else'}"
+
+    def __repr__(self) -> str:
+        return f"<WorkspaceState of {self.scope} version {self.version}: {self}>"
+
     def _of(self, part: WorkspacePart) -> dict[str, Any]:
         return {item.name: item.value for item in self.items if item.part is part}
 
@@ -71,8 +88,8 @@ class ItemChange:
     Attributes:
         part: of the item.
         name: of the item.
-        version: the present one; 0: there is none.
-        before: its value; None: there is none.
+        version: the present one of this workspace's own; 0: there is none.
+        before: the value until then; None: there is none.
         after: the value that it gets; None: it is removed.
     """
 
@@ -87,8 +104,17 @@ class ItemChange:
         """Its part and name."""
         return self.part, self.name
 
+    @property
+    def lines(self) -> list[str]:
+        """What changes, as lines with - and +, and one around each."""
+        return changed_lines(self.part, self.before, self.after)
+
     def __str__(self) -> str:
         return f"{self.part}/{self.name}"
+
+    def __repr__(self) -> str:
+        at = f"at version {self.version}" if self.version else "new"
+        return f"<ItemChange {self} ({at}): {shown('; '.join(self.lines)) or 'the same'}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +135,7 @@ class WorkspacePlan:
     added: tuple[ItemChange, ...] = ()
     changed: tuple[ItemChange, ...] = ()
     removed: tuple[ItemChange, ...] = ()
-    same: tuple[str, ...] = field(default=())
+    same: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
@@ -118,6 +144,9 @@ class WorkspacePlan:
         told = {"added": self.added, "changed": self.changed, "removed": self.removed}
         lines = [f"{what}: {some(changes)}" for what, changes in told.items() if changes]
         return "; ".join([*(lines or ["nothing to change"]), f"{len(self.same)} the same"])
+
+    def __repr__(self) -> str:
+        return f"<WorkspacePlan of {self.scope} at version {self.version}: {self}>"
 
 
 def differences(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import flag, one_of
 from lance_memory.record.values import json_text, text_value
+from lance_memory.wording import shown
 
 __all__ = [
     "LONGEST_TEXT",
@@ -19,8 +20,8 @@ __all__ = [
     "MOST_ITEMS",
     "MemoryMode",
     "Skill",
-    "checked_name",
     "checked_value",
+    "file_name",
 ]
 
 LONGEST_TEXT: Final = 262_144
@@ -63,9 +64,13 @@ class Skill:
     enabled: bool = True
     version: int = 0
 
+    def __repr__(self) -> str:
+        kind, off = self.kind and f" ({self.kind})", "" if self.enabled else ", disabled"
+        return f"<Skill {self.name!r}{kind}{off}, version {self.version}: {shown(self.text)!r}>"
 
-def checked_name(name: object, what: str = "name") -> str:
-    """A name that is a file's on every system.
+
+def file_name(what: str, name: object) -> str:
+    """A name that is a file's on every system: fewer than a key can be made of.
 
     Raises:
         InvalidInputError: it is none.
@@ -104,7 +109,7 @@ def _skill(value: Any) -> dict[str, Any]:
     kind = value.get("kind", "")
     return {
         "text": _text("skill", value["text"]),
-        "kind": checked_name(kind, "kind") if kind else "",
+        "kind": file_name("kind", kind) if kind else "",
         "enabled": flag("enabled", value.get("enabled", True)),
     }
 

@@ -16,12 +16,14 @@ from lance_memory.agent.workspace.item import (
     WorkspacePart,
     item_of,
     key_of,
+    lines_of,
     named,
 )
 from lance_memory.agent.workspace.place import inherited, owner_of, reading
 from lance_memory.agent.workspace.state import WorkspaceState
 from lance_memory.agent.workspace.values import MemoryMode, Skill
 from lance_memory.errors import NotFoundError
+from lance_memory.record.arguments import whole
 from lance_memory.record.filters import Where
 from lance_memory.record.memory import Kind, Scope
 from lance_memory.view import MemoryView
@@ -89,13 +91,23 @@ class WorkspaceView:
         found = self.find(WorkspacePart.FLAG, name)
         return default if found is None else found.value
 
-    def get(self, part: WorkspacePart | str, name: str) -> WorkspaceItem:
+    def get(
+        self, part: WorkspacePart | str, name: str, *, version: int | None = None
+    ) -> WorkspaceItem:
         """One item as it stands.
+
+        Args:
+            part: of the item.
+            name: of the item.
+            version: of this workspace's own item, whether it stands or not; None: what is told.
 
         Raises:
             NotFoundError: there is none.
             InvalidInputError: there is no such part, or the name is none.
         """
+        if version is not None:
+            of = whole("version", version, least=1)
+            return self._version(self.history(part, name), part, name, of)
         found = self.find(part, name)
         if found is None:
             chosen, _ = named(part, name)
@@ -138,8 +150,8 @@ class WorkspaceView:
         old = self._version(history, part, name, before)
         new = self._version(history, part, name, after)
         lines = difflib.unified_diff(
-            old.text.splitlines(),
-            new.text.splitlines(),
+            lines_of(old.part, old.value),
+            lines_of(new.part, new.value),
             f"{old} version {old.version}",
             f"{new} version {new.version}",
             lineterm="",
