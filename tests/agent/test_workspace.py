@@ -17,6 +17,7 @@ from lance_memory import (
     MemoryMode,
     NotFoundError,
     Quota,
+    QuotaExceededError,
     Scope,
     ScopeError,
     Skill,
@@ -269,17 +270,19 @@ def test_going_back_in_the_store_gives_version_numbers_again(acme, store):
     assert [i.text for i in acme.history("prompt", "system")] == ["one", "three"]
 
 
-def test_a_full_tenant_changes_what_it_has_and_is_warned_before(tmp_path, reopen):
-    """A version takes the place of the one before it, so it needs no room."""
-    rows = Quota(rows=Limit(soft=1, hard=3))
-    full = Workspace(reopen(tmp_path / "store", quotas=rows).scoped(tenant="acme"))
-    full.set_prompt("system", "one")
-    full.set_flag("a", True)
-    assert "above the soft limit of 1" in full.set_flag("b", True).warnings[0]
-    assert full.set_prompt("system", "two").item.version == 2
-    assert full.rollback("prompt", "system", 1).item.version == 3
-    full.remove("flag", "a")
-    assert full.rollback("flag", "a", 1).item.version == 2
+def test_a_full_tenant_can_be_told_what_to_do(tmp_path, reopen):
+    """The workspace is no memory: it takes no room, so that the policy that makes room can be set."""
+    rows, size = Limit(hard=1), Limit(hard=40)
+    store = reopen(tmp_path / "store", quotas=Quota(rows=rows, bytes=size, vectors=rows))
+    store.add("the only memory there is room for", tenant="acme")
+    with pytest.raises(QuotaExceededError):
+        store.add("another", tenant="acme")
+    full = Workspace(store.scoped(tenant="acme"))
+    assert full.set_policy("retention", {"keep_days": 7}).warnings == ()
+    assert full.set_prompt("system", "Be brief, and more than forty bytes long.").item.version == 1
+    assert full.rollback("prompt", "system", 1).item.text.startswith("Be brief")
+    status = store.quota(tenant="acme")
+    assert [use.used for use in status.uses[:3]] == [1, 33, 1]
 
 
 def test_each_value_is_shown_in_a_line_with_its_id(acme):

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_memory.govern.quota.limits import Resource
-from lance_memory.record.filters import all_of, equals, is_one_of, present
-from lance_memory.record.memory import State
+from lance_memory.record.filters import REMEMBERED, all_of, equals, is_one_of, present
+from lance_memory.record.memory import Kind, State
 from lance_memory.record.rows import EMBEDDING
 from lance_memory.record.soundness import FOLLOWED
 from lance_memory.storage import ChangeSet, Snapshot
@@ -29,8 +29,12 @@ _BATCH: Final = 8_192
 
 
 def counted(snapshot: Snapshot, tenant: str, resource: Resource) -> int:
-    """How much of a resource the tenant has at a version: rows by the indices, bytes by reading."""
-    mine = all_of(equals("tenant", tenant), _USED)
+    """How much of a resource the tenant has at a version: rows by the indices, bytes by reading.
+
+    What agents are told, their workspace, is none of it: it is bounded by the number of its items,
+    and a tenant that is full must be able to change its policies.
+    """
+    mine = all_of(equals("tenant", tenant), _USED, REMEMBERED)
     if resource is Resource.VECTORS:
         return snapshot.count(all_of(mine, present(EMBEDDING)))
     if resource is Resource.BYTES:
@@ -88,7 +92,7 @@ def handed_over(change: ChangeSet, tenant: str) -> int:
 def tenants_in(snapshot: Snapshot) -> list[str]:
     """Every tenant of the version that has memories in use, in order."""
     found: set[str] = set()
-    for batch in snapshot.batches(_USED, columns=["tenant"], batch_size=_BATCH):
+    for batch in snapshot.batches(all_of(_USED, REMEMBERED), columns=["tenant"], batch_size=_BATCH):
         found.update(pc.unique(batch["tenant"]).to_pylist())
     return sorted(found)
 
@@ -96,7 +100,7 @@ def tenants_in(snapshot: Snapshot) -> list[str]:
 def _columns(resources: Iterable[Resource]) -> list[str]:
     """What has to be read of rows that go."""
     read = {Resource.BYTES: _TEXTS, Resource.VECTORS: (EMBEDDING,)}
-    return ["state", *(column for r in resources for column in read.get(r, ()))]
+    return ["state", "kind", *(column for r in resources for column in read.get(r, ()))]
 
 
 def _sum(tables: Iterable[pa.Table], tenant: str, resource: Resource) -> int:
@@ -119,7 +123,9 @@ def _of(rows: pa.Table, tenant: str, *, in_use: bool = True) -> pa.Table:
 def _mask(rows: pa.Table, tenant: str, *, in_use: bool = True) -> pa.ChunkedArray:
     """Which rows are the tenant's, and in use or not."""
     used = pc.is_in(rows["state"], pa.array(_IN_USE))
-    return pc.and_(pc.equal(rows["tenant"], tenant), used if in_use else pc.invert(used))
+    counts = pc.not_equal(rows["kind"], str(Kind.WORKSPACE))
+    mine = pc.and_(pc.equal(rows["tenant"], tenant), counts)
+    return pc.and_(mine, used if in_use else pc.invert(used))
 
 
 def _bytes(rows: pa.Table) -> int:

@@ -21,7 +21,8 @@ class Resource(StrEnum):
     """What a quota limits.
 
     Of a tenant's memories count those that are active or pending, of every kind, whether they have
-    expired or not: what is superseded or retired takes nothing, so that cleaning up makes room.
+    expired or not: what is superseded or retired takes nothing, so that cleaning up makes room. Nor
+    does the workspace: who is full must be able to change the policy that makes room.
 
     ROWS: memories. BYTES: of what was written into them, in UTF-8: content, key, role, actor,
     source_ref, tags, relation, target and note of relationships, and metadata as compact JSON,
