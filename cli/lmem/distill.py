@@ -51,6 +51,9 @@ def distill(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only of what was learned since.")
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read everything, not only what has news.")
+    ] = False,
     max_words: Annotated[int, typer.Option(metavar="N", help="Of a snapshot at most.")] = 400,
     max_snapshots: Annotated[
         int, typer.Option(metavar="N", help="At a time; the next call goes on.")
@@ -63,9 +66,10 @@ def distill(
 
     A snapshot is a memory with the tag "snapshot" that is derived from those that it says in few
     words. They stay; an older snapshot of the same is superseded. Where nothing is new nothing is
-    made, and the day that is not over waits. A text that loses most of the facts is refused: exit
-    code 1. With --session, --day, --topic or --tag: of that alone. `lmem dream --distill` makes
-    those of sessions and days in each pass.
+    made, and the day that is not over waits. Of a long history what cannot have changed since the
+    last pass is not read, unless --whole is given. A text that loses most of the facts is refused:
+    exit code 1. With --session, --day, --topic or --tag: of that alone. `lmem dream --distill`
+    makes those of sessions and days in each pass.
     """
     from lance_memory import Distiller, DistillOptions, SnapshotOf
 
@@ -73,8 +77,10 @@ def distill(
     one = {name: value for name, value in one.items() if value is not None}
     if scope.session is not None and not one:
         one, scope = {"session": scope.session}, replace(scope, session=None)
-    if one and (since or of):
-        raise typer.BadParameter("--since and --of are for all sessions and days")
+    if one and (since or of or whole):
+        raise typer.BadParameter(
+            "--since and --of are for all sessions and days, and so is --whole"
+        )
     nightly = tuple(SnapshotOf(chosen.value) for chosen in of or Nightly)
     options = DistillOptions(of=nightly, max_words=max_words, max_snapshots=max_snapshots)
     with transforming.opened() as transform:
@@ -82,11 +88,12 @@ def distill(
         distiller = Distiller(
             call.open(scope), *named, options=options, execution=transforming.execution()
         )
-        if one:
-            result = distiller.snapshot(**one, dry_run=dry_run)
-        else:
-            begun = None if since is None else instant(since, "--since")
-            result = distiller.distill(since=begun, dry_run=dry_run)
+        begun = None if since is None else instant(since, "--since")
+        with call.out.progress("distilling"):
+            if one:
+                result = distiller.snapshot(**one, dry_run=dry_run)
+            else:
+                result = distiller.distill(since=begun, whole=whole, dry_run=dry_run)
     _told(call, result)
     if result.refused:
         raise typer.Exit(1)

@@ -12,6 +12,7 @@ from lance_memory.agent.context.build import build
 from lance_memory.agent.context.sources import Layers
 from lance_memory.agent.distill import Distiller, DistillResult
 from lance_memory.agent.episodic import EpisodicMemory
+from lance_memory.agent.flush import Flushed
 from lance_memory.agent.importance import Heuristic, ImportanceAssessor
 from lance_memory.agent.interaction import Interaction, Observed, ObservedMany
 from lance_memory.agent.procedural import ProceduralMemory
@@ -23,7 +24,6 @@ from lance_memory.errors import LanceMemoryError, RejectedError, ScopeError
 from lance_memory.granting import Sharing
 from lance_memory.ingest import Conversation, IngestResult, IngestStatus, Message
 from lance_memory.record.arguments import instance, real, text
-from lance_memory.record.results import WriteResult
 from lance_memory.record.times import utc
 from lance_memory.store import MemoryStore
 
@@ -216,13 +216,18 @@ class Agent:
             budget_tokens=budget_tokens,
         )
 
-    def flush(self, session: str, *, min_importance: float = 0.0) -> WriteResult:
+    def flush(
+        self, session: str, *, min_importance: float | None = None, dry_run: bool = False
+    ) -> Flushed:
         """Make what was said in a session memories of what happened; see `WorkingMemory.flush`.
+
+        All of it, but for small talk and what is below `min_importance`; the result says how much
+        that was.
 
         Raises:
             InvalidInputError, EmbeddingError, StorageError: as there.
         """
-        return self._working.flush(session, min_importance)
+        return self._working.flush(session, min_importance, dry_run=dry_run)
 
     def distill(self, session: str | None = None) -> DistillResult:
         """Make snapshots: of one session, or of all sessions and days that have news.

@@ -88,7 +88,7 @@ class HotTier:
     @classmethod
     def of(cls, store: MemoryStore) -> HotTier:
         """The tier of an opened store, which all its scoped handles share; gone when they are."""
-        ledger = store.ledger
+        ledger = store._whole_ledger()
         with _OWN_LOCK:
             found = _OWN.get(ledger)
             if found is None:

@@ -6,11 +6,15 @@ Each signal is 0..1, and found by English patterns; a text in another language h
 numbers, names and length, and the marks of questions. The weights are chosen by hand so that small
 talk stays below 0.2, a plain statement lies near 0.3, and what is asked to be remembered above 0.6;
 they were not fitted to anything. An assessor of your own takes the place of all of it.
+
+Small talk is less than what matters little: an exchange in which nothing is said that anybody could
+want to know again. See `Heuristic.is_small_talk`.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Protocol
@@ -19,7 +23,7 @@ from lance_memory.facts import STOP, plain, sentences, tokens
 from lance_memory.ingest import Message, Role
 from lance_memory.record.arguments import real
 
-__all__ = ["Heuristic", "ImportanceAssessor", "Signals"]
+__all__ = ["Heuristic", "ImportanceAssessor", "Signals", "says_nothing"]
 
 _MANY_SPECIFICS: Final = 4
 _MANY_WORDS: Final = 60
@@ -47,7 +51,7 @@ class Signals:
         specific: different numbers, dates and names, up to four.
         length: words, up to sixty.
         question: the share of sentences that ask.
-        idle: nothing but greetings, thanks and assent.
+        idle: nothing but greetings, thanks and assent, in what people say.
     """
 
     asked: float = 0.0
@@ -94,6 +98,24 @@ class Heuristic:
         ]
         return min(1.0, max(0.0, self.base + sum(parts)))
 
+    def is_small_talk(self, messages: Sequence[Message], *, before: str = "") -> bool:
+        """Whether nothing is said in an exchange, such as thanks and "you are welcome" alone.
+
+        Every message is nothing but greetings, thanks and "ok", whoever says it. It is something
+        where a message asks, follows a question, says yes, no or please, or has a sign that stands
+        for a word; and so is all that is said in words that are not known here, in any language.
+
+        Args:
+            messages: of the exchange, in order.
+            before: what was said before it.
+        """
+        last = before
+        for message in messages:
+            if _asks(last) or not _says_nothing(message.content):
+                return False
+            last = message.content
+        return bool(messages)
+
     def signals(self, messages: Sequence[Message]) -> Signals:
         """What the importance is made from."""
         people = [message.content for message in messages if message.role == Role.USER]
@@ -114,8 +136,24 @@ class Heuristic:
         )
 
 
+def says_nothing(text: str) -> bool:
+    """Whether a text tells nothing by itself, as "Noted.", "Sure!" and "I will." do not.
+
+    It has greetings, thanks and assent alone, or, but for assent and thanks, no content word.
+    """
+    words = [plain(word) for word in tokens(text)]
+    return all(word in _IDLE for word in words) or all(word in _EMPTY for word in words)
+
+
 def _found(pattern: re.Pattern[str], text: str) -> float:
     return float(pattern.search(text.replace("’", "'")) is not None)
+
+
+def _says_nothing(text: str) -> bool:
+    words = {plain(word) for word in tokens(text)}
+    if any(unicodedata.category(character) in _SIGNS for character in text) or _asks(text):
+        return False
+    return bool(words) and words <= _COURTESY
 
 
 def _asks(sentence: str) -> bool:
@@ -170,3 +208,17 @@ _IDLE: Final = frozenset(
     well there see ya
     """.split()  # noqa: SIM905 (a list of words reads better as text)
 )
+_ASSENT: Final = frozenset(
+    "ok okay k yeah yep yup thanks thank thx cheers noted understood".split()  # noqa: SIM905
+)
+_EMPTY: Final = STOP | _ASSENT
+"""No content words, or, beside others, as good as none."""
+
+_COURTESY: Final = (_IDLE | {"you're", "welcome", "lot", "a"}) - {
+    *("yes", "yeah", "yep", "yup", "no", "nope", "nah", "sure", "please", "right", "alright"),
+    *("fine", "later", "perfect"),
+}
+"""Words of which nothing is said; those of them that may answer something are left out."""
+
+_SIGNS: Final = ("So", "Sm", "Sc", "Sk")
+"""Categories of characters such as emoji and currencies, which no token has."""

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lance_memory.errors import InvalidInputError
+from lance_memory.html import Told
 from lance_memory.ingest import IngestResult, Message, Role
 from lance_memory.record.arguments import text
 from lance_memory.record.times import utc
+from lance_memory.wording import counted
 
 __all__ = ["Interaction", "Observed", "ObservedMany"]
 
@@ -70,7 +72,7 @@ class Interaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class Observed(Told):
     """What became of one interaction.
 
     Attributes:
@@ -89,6 +91,14 @@ class Observed:
     ingest: IngestResult | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        kept = counted(len(self.messages), "message")
+        told = [f"session {self.session}: {kept}", f"importance {self.importance:.2f}"]
+        return ", ".join([*told, *_came_of(self.ingest, self.failures)])
+
+    def __repr__(self) -> str:
+        return f"<Observed {self}>"
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         return {
@@ -101,9 +111,37 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedMany:
+class ObservedMany(Told):
     """What became of many interactions, in order; `ingest` and `failures` are of all of them."""
 
     observed: tuple[Observed, ...]
     ingest: IngestResult | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        kept = counted(sum(len(one.messages) for one in self.observed), "message")
+        every = [self.failures, *(one.failures for one in self.observed)]
+        failed = {name: why for failures in every for name, why in failures.items()}
+        what = counted(len(self.observed), "interaction")
+        return ", ".join([f"{what}: {kept}", *_came_of(self.ingest, failed)])
+
+    def __repr__(self) -> str:
+        return f"<ObservedMany {self}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "observed": [one.to_json() for one in self.observed],
+            "ingest": self.ingest.to_json() if self.ingest else None,
+            "failures": dict(self.failures),
+        }
+
+
+def _came_of(ingest: IngestResult | None, failures: Mapping[str, str]) -> list[str]:
+    """What the write path made, and what failed, in a few words."""
+    told = []
+    if ingest is not None:
+        why = f" ({ingest.reason})" if ingest.reason else ""
+        made = counted(len(ingest.ids), "memory", "memories")
+        told.append(made if ingest.ids else f"{ingest.status}{why}")
+    return told + [f"failed: {', '.join(sorted(failures))}"] * bool(failures)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from lance_memory.agent.flush import flushed
+from lance_memory.agent.flush import Flushed, Flushing, flushed
 from lance_memory.agent.hot import HotTier
 from lance_memory.agent.importance import Heuristic, ImportanceAssessor
 from lance_memory.agent.recent import Recent
@@ -98,7 +98,7 @@ class WorkingMemory:
         self._store = store
         self._ttl = duration("ttl", ttl)
         self._assess = Heuristic() if assessor is None else assessor
-        self._sessions = Sessions(store.ledger)
+        self._sessions = Sessions(store._whole_ledger())
         self._recent = Recent(self._sessions, HotTier.of(store) if hot is None else hot)
         self._known: dict[str, MemoryStore] = {}
         self._begun = False
@@ -265,42 +265,48 @@ class WorkingMemory:
     def flush(
         self,
         session: str,
-        min_importance: float = 0.0,
+        min_importance: float | None = None,
         *,
         assessor: ImportanceAssessor | None = None,
-    ) -> WriteResult:
+        dry_run: bool = False,
+    ) -> Flushed:
         """Make the messages of a session that matter memories of what happened, as one version.
 
         Each becomes a row of `kind=episodic` with its time, role and speaker, under the name of its
         event, which the write path gives it too (`source_ref`). Its importance is that of the
-        exchange it is part of: what a person says, and the answers to it. Those below
-        `min_importance` stay where they are, and end with their time.
+        exchange it is part of: what a person says, and the answers to it. The others stay where
+        they are, and end with their time.
+
+        By default only small talk stays: an exchange in which nobody says anything, such as
+        "Thanks!" and "You're welcome." (see `Heuristic.is_small_talk`). With an assessor of your
+        own everything becomes an episode, unless `min_importance` is given.
 
         Args:
             session: which.
-            min_importance: 0..1.
+            min_importance: 0..1; exchanges below it stay. 0: all of them become episodes. None: see
+                above.
             assessor: says how much an exchange matters; by default the layer's.
+            dry_run: write nothing, and say what would be done.
 
         Returns:
-            The version; `ids` has the memories. A flush that finds nothing makes no version.
+            The version; `ids` has the memories, and `left` how many messages became none, and why.
+            A flush that finds nothing makes no version.
 
         Raises:
             InvalidInputError: a number out of bounds, also one that the assessor gives.
             EmbeddingError: the embedder failed; the messages are where they were.
             StorageError: the ledger, or the table, cannot be written to.
         """
-        handle = self._handle(session)
-        made = flushed(
-            handle,
-            self._sessions,
-            handle.scope,
+        least = min_importance
+        how = Flushing(
             assess=self._assess if assessor is None else assessor,
-            least=real("min_importance", min_importance, least=0, most=1),
-            now=self._now(),
+            least=None if least is None else real("min_importance", least, least=0, most=1),
+            dry_run=dry_run,
         )
-        if made is None:
-            return WriteResult(uri=handle.uri, version=handle.version, operation="promote")
-        count("working.promoted", len(made.ids), tenant=handle.scope.tenant)
+        handle = self._handle(session)
+        made = flushed(handle, self._sessions, handle.scope, how, now=self._now())
+        if made.kept and not dry_run:
+            count("working.promoted", made.kept, tenant=handle.scope.tenant)
         return made
 
     # -- inside ---------------------------------------------------------------------------

@@ -54,6 +54,16 @@ def test_an_interaction_is_two_messages_and_the_facts_in_them(ana):
     assert made.to_json()["ingest"]["ids"] == [*made.ingest.ids]
 
 
+def test_what_became_of_a_turn_is_shown_in_a_line(ana):
+    made = ana.observe("s1", SAID, "Noted.")
+    memories = len(made.ingest.ids)
+    assert repr(made) == (
+        f"<Observed session s1: 2 messages, importance {made.importance:.2f}, {memories} memories>"
+    )
+    idle = ana.observe_many([Interaction(session="s1", user_input="ok")])
+    assert repr(idle) == "<ObservedMany 1 interaction: 1 message, L2 (low_quality)>"
+
+
 def test_one_of_the_two_may_be_blank(ana):
     assert ana.observe("s1", SAID).messages == (1,)
     assert ana.observe("s1", "", "Good morning.").messages == (2,)

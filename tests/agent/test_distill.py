@@ -207,6 +207,46 @@ def test_a_topic_and_a_tag_are_made_when_asked_for(store):
     assert distiller.snapshot(topic="the kettle").unchanged == 1
 
 
+def test_a_topic_is_of_each_owner_the_nearest_of_its_own(store):
+    """Once the nearest were taken over all users, so that most of them got none."""
+    near, far = ["the red kettle", "my red kettle"], ["tea in Porto at 9", "a kettle for Rex"]
+    say(store, near, user="ann")
+    say(store, far, user="bob")
+    say(store, far, user="bob", agent="bot")
+    store.add_many({"content": text, "tenant": "t"} for text in far)  # of no user
+    distiller = Distiller(store, options=DistillOptions(k=2))
+    for _ in range(2):  # the second time snapshots are there, which take no place
+        made = distiller.snapshot(topic="red kettle")
+        if made.snapshots:
+            first = made
+    assert (made.snapshots, made.unchanged, made.read) == ((), 4, 8)
+    told = {
+        str(one.scope): sorted(map(store.get, one.sources), key=lambda m: m.content)
+        for one in first.snapshots
+    }
+    assert {scope: [m.content for m in some] for scope, some in told.items()} == {
+        "tenant=t/user=ann": sorted(near),
+        "tenant=t/user=bob": sorted(far),
+        "tenant=t/user=bob/agent=bot": sorted(far),
+        "tenant=t": sorted(far),
+    }
+    for one in first.snapshots:
+        assert {(m.user, m.agent) for m in map(store.get, one.sources)} == {
+            (one.scope.user, one.scope.agent)
+        }
+
+
+def test_what_a_pass_made_is_shown_in_a_line(store):
+    say(store)
+    result = Distiller(store, options=DistillOptions(of=("session",))).distill()
+    assert repr(result) == f"<DistillResult version {store.version}: 1 snapshot made, 0 unchanged>"
+    (one,) = result.snapshots
+    assert repr(one) == (
+        "<DistilledSnapshot session s1 of tenant=t/user=ann/session=s1, from 3: "
+        "'I met Rex at 9 in Porto. The red kettle cost 40 euros. My si…'>"
+    )
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -28,6 +28,7 @@ from lance_memory import (
     ScopeError,
     WritePath,
 )
+from lance_memory.agent.flush import LeftOut
 from lance_memory.agent.hot import HotTier
 from lance_memory.agent.session_state import SessionState
 from lance_memory.agent.working import WorkingMemory
@@ -161,7 +162,7 @@ def test_the_same_may_be_said_twice_at_one_moment(mine, store, clock):
     assert said(mine) == ["ok", "ok"]
     mine.hibernate(timedelta(0))
     assert said(mine) == ["ok", "ok"]
-    mine.flush("s")
+    mine.flush("s", 0)
     assert [memory.content for memory in store.list(kinds="episodic")] == ["ok", "ok"]
 
 
@@ -453,6 +454,54 @@ def test_what_matters_little_stays_and_ends_with_its_time(store, mine, clock):
     clock.forward(hours=25)
     assert (said(mine), mine.flush("s").ids) == ([], ())
     assert [m.content for m in store.list()] == ["remember that I never eat meat", "I will"]
+
+
+TALK = [
+    ("hello", "Hi, welcome!"),  # nothing is said
+    ("I live in Porto.", "Noted."),
+    ("ok", "Your booking is 4711."),  # the answer says something
+    ("thanks", "You're welcome. Shall I book the train?"),
+    ("ok", "Great."),  # an answer to a question
+    ("thank you so much", "You're welcome!"),  # nothing
+    ("no", "ok"),  # takes something back
+    ("ok \N{PENSIVE FACE}", "ok"),
+    ("gracias", "ok"),  # in words that are not known
+    ("ok?", "ok"),
+    ("good night", ""),  # nothing
+]
+
+
+def test_small_talk_becomes_no_episode_and_all_that_says_anything_does(store, mine):
+    for asked, answered in TALK:
+        mine.append_message("s", "user", asked)
+        if answered:
+            mine.append_message("s", "assistant", answered)
+    planned = mine.flush("s", dry_run=True)
+    assert (planned.kept, planned.planned, store.count()) == (16, True, 0)
+    made = mine.flush("s")
+    assert (made.ids, made.left) == (planned.ids, {LeftOut.SMALL_TALK: 5})
+    assert repr(made) == f"<Flushed version {store.version}: 16 kept, 5 small talk>"
+    assert [m.content for m in store.list(kinds="episodic")] == [
+        text for pair in TALK for text in pair if text and pair not in (TALK[0], TALK[5], TALK[-1])
+    ]
+    assert said(mine) == ["hello", "Hi, welcome!", *TALK[5], "good night"]
+    assert mine.flush("s", 0).kept == 5
+    assert (said(mine), mine.flush("s").left) == ([], {})
+
+
+def test_an_assessor_of_ones_own_decides_alone(store, mine):
+    talk(mine, "s", "ok", "ok")
+    assert mine.flush("s", assessor=lambda _: 0.0).kept == 2
+
+
+def test_a_flush_says_of_every_message_why_it_is_no_episode(store, clock):
+    mine = WorkingMemory(store.scoped(user="u"), ttl=timedelta(minutes=10))
+    talk(mine, "s", "I live in Porto.", "So you say.")
+    clock.forward(minutes=6)
+    talk(mine, "s", "The kettle is red.", "ok", "I never eat meat", "ok")
+    clock.forward(minutes=6)
+    made = mine.flush("s", 0.4)
+    assert (made.kept, dict(made.left)) == (2, {LeftOut.UNIMPORTANT: 2, LeftOut.ENDED: 2})
 
 
 def test_the_importance_is_that_of_the_exchange(store, mine):

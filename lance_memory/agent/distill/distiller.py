@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Final
 
-from lance_memory.agent.distill.group import Group, by_owner, groups
+from lance_memory.agent.distill.group import NARROW, SNAPSHOT, Group, Place, by_owner
 from lance_memory.agent.distill.in_order import in_order
-from lance_memory.agent.distill.looked import Looked
+from lance_memory.agent.distill.looked import Looked, Sight
 from lance_memory.agent.distill.marks import Marks
+from lance_memory.agent.distill.near import near
 from lance_memory.agent.distill.options import DistillOptions, SnapshotOf
+from lance_memory.agent.distill.reached import Reached
 from lance_memory.agent.distill.result import DistillResult
-from lance_memory.agent.distill.snapshot import Drawn, Refused, drawn
+from lance_memory.agent.distill.snapshot import Drawn
+from lance_memory.agent.distill.stored import made_of, refused, retired, stored
+from lance_memory.agent.distill.wanted import Wanted
+from lance_memory.agent.pinned import pinned
 from lance_memory.curate import Execution, Transform
-from lance_memory.curate.transform.execute import outcomes
-from lance_memory.errors import ConflictError, InvalidInputError, QuotaExceededError
+from lance_memory.errors import InvalidInputError
 from lance_memory.record.arguments import instance, text
-from lance_memory.record.memory import Memory, Scope
-from lance_memory.record.rows import to_memories
+from lance_memory.record.filters import Filter
+from lance_memory.record.memory import Kind, Scope
 from lance_memory.record.times import utc
 from lance_memory.store import MemoryStore
 
 __all__ = ["Distiller"]
 
-_TRIES: Final = 3
 _LONGEST_NAME: Final = 200
 
 
@@ -67,16 +69,27 @@ class Distiller:
         if not callable(transform):
             raise InvalidInputError(f"transform is {transform!r}; it takes a callable")
 
-    def distill(self, *, since: datetime | None = None, dry_run: bool = False) -> DistillResult:
+    def __repr__(self) -> str:
+        of = ", ".join(map(str, self._options.of))
+        return f"<Distiller of {of}: {self._store.uri} scope {self._store.scope}>"
+
+    def distill(
+        self, *, since: datetime | None = None, whole: bool = False, dry_run: bool = False
+    ) -> DistillResult:
         """Make the snapshots of all sessions and days that have news, as one version.
 
         The day that is not over waits. What the transform fails on, or loses too much of, is
         refused and told; the rest is made. Of a handle that is kept to a tenant, or to nothing, it
         notes as the watermark `distilled` up to which event all went in.
 
+        Of a long history it reads the sessions and days that can have changed since the last pass
+        through such a handle, and makes the same as if it had read everything. Where the log does
+        not tell what can have changed, such as after memories were deleted, it reads everything.
+
         Args:
             since: only of what was learned or changed then or later; None: of all that is not, as
                 it is, in a snapshot.
+            whole: read everything, whatever the last pass has noted.
             dry_run: write nothing; the transform is called all the same.
 
         Raises:
@@ -85,12 +98,28 @@ class Distiller:
             InvalidInputError: `since` has no zone; or the store's ledger is elsewhere.
         """
         begun = None if since is None else utc(since, "since")
-        marks = Marks.of(self._store)
-        found = Looked.at(self._store, marks, self._options.kinds)
-        of = [SnapshotOf(one) for one in self._options.of]
-        today = found.now.date()
-        every = list(groups(found.rows, of, within=self._store.scope, until=today))
-        return self._made(found, every, since=begun, dry_run=dry_run, marks=marks)
+        sight = self._sight()
+        last = None if whole else Reached.read(self._store, self._options)
+        found = None if last is None else last.looked(sight, self._options)
+        found = found or Looked.everything(sight)
+        every = list(found.groups(self._of, until=sight.now.date()))
+        stale = self._stale(found, every)
+        asked = [group for group in stale if begun is None or group.has_news(begun)]
+        orphans = found.orphans()
+        result, kept = self._made(found, asked, orphans=orphans, dry_run=dry_run)
+        places = {one.group.place for one in kept}
+        left = [group for group in stale if group.place not in places]
+        result = replace(
+            result,
+            unchanged=self._unchanged(found, stale, orphans),
+            small=sum(not self._is_enough(found, group) for group in every),
+            read=len(found.rows),
+        )
+        if dry_run:
+            return result
+        if (reached := Reached.of(sight, left)) is not None:
+            reached.note(self._store, self._options)
+        return replace(result, watermarks=self._advanced(found, every, left, kept))
 
     def snapshot(
         self,
@@ -106,7 +135,7 @@ class Distiller:
         Args:
             session: the name of a session.
             day: in UTC; one that is not over too.
-            topic: a question; its nearest memories go in, at most `DistillOptions.k`.
+            topic: a question; of each owner the nearest memories, `DistillOptions.k` at most.
             tag: the memories that have it.
             dry_run: as for `distill`.
 
@@ -126,170 +155,131 @@ class Distiller:
                 f"{len(chosen)} of session, day, topic and tag are given; a snapshot is of one"
             )
         of = chosen[0]
-        name = _name(of, given[of])
-        found = Looked.at(self._store, Marks.of(self._store), self._options.kinds)
-        return self._made(found, self._of(found, of, name), dry_run=dry_run)
+        found, every = self._named(self._sight(), of, _name(of, given[of]))
+        stale = self._stale(found, every)
+        result, _ = self._made(found, stale, orphans={}, dry_run=dry_run)
+        return replace(
+            result,
+            unchanged=sum(map(found.is_fresh, every)),
+            small=sum(not self._is_enough(found, group) for group in every),
+            read=len(found.rows),
+        )
 
     # -- inside ---------------------------------------------------------------------------
 
-    def _of(self, found: Looked, of: SnapshotOf, name: str) -> list[Group]:
-        """The groups of that name."""
-        scope = self._store.scope
-        if of in (SnapshotOf.SESSION, SnapshotOf.DAY):
-            every = groups(found.rows, [of], within=scope, until=None)
-            return [group for group in every if group.name == name]
-        kinds = list(self._options.kinds)
+    @property
+    def _of(self) -> tuple[SnapshotOf, ...]:
+        return tuple(map(SnapshotOf, self._options.of))
+
+    def _sight(self) -> Sight:
+        marks = Marks.of(self._store)  # before the version: what is complete then is in it
+        view = pinned(self._store)
+        now = utc(view.clock(), "clock()")
+        kinds = tuple(map(str, self._options.kinds))
+        return Sight(view=view, now=now, kinds=kinds, marks=marks)
+
+    def _named(self, sight: Sight, of: SnapshotOf, name: str) -> tuple[Looked, list[Group]]:
+        """The groups of that name, and what was looked at for them."""
+        if of is SnapshotOf.SESSION:
+            found = Looked.of(sight, Wanted(sessions=frozenset([name])))
+            return found, list(found.groups([of], until=None))
+        if of is SnapshotOf.DAY:
+            found = Looked.of(sight, Wanted(days=frozenset([date.fromisoformat(name)])))
+            return found, list(found.groups([of], until=None))
         if of is SnapshotOf.TOPIC:
-            near = found.view.search(name, k=self._options.k, kinds=kinds)
-            ids = {hit.memory.id for hit in near}
+            table = near(sight, name, k=self._options.k)
         else:
-            tagged = found.view.to_arrow(columns=["id"], kinds=kinds, tags=[name], states="visible")
-            ids = set(tagged["id"].to_pylist())
-        rows = [row for row in found.rows if row.id in ids]
-        return list(by_owner(rows, of, name, within=scope))
+            kinds = tuple(map(Kind, sight.kinds))
+            tagged = Filter(tags=(name,), kinds=kinds).predicate(sight.now)
+            table = sight.scan(tagged, columns=NARROW)
+        rows = sight.rows(table)
+        found = Looked.some(sight, rows, [f"{SNAPSHOT}{of}/{name}"])
+        return found, list(by_owner(rows, of, name, within=self._store.scope))
+
+    def _is_enough(self, found: Looked, group: Group) -> bool:
+        return len(group.rows) >= self._options.min_sources or group.place in found.there
+
+    def _stale(self, found: Looked, every: Sequence[Group]) -> list[Group]:
+        """The groups that a snapshot is to be made of, the newest first."""
+        enough = [group for group in every if self._is_enough(found, group)]
+        stale = [group for group in enough if not found.is_fresh(group)]
+        return sorted(stale, key=lambda group: group.last, reverse=True)
+
+    def _unchanged(self, found: Looked, stale: Sequence[Group], orphans: dict[Place, str]) -> int:
+        """How many snapshots of sessions and days stay as they are."""
+        going = {group.place for group in stale} & found.there.keys()
+        heads = tuple(f"{SNAPSHOT}{of}/" for of in self._of)
+        going |= {place for place in orphans if place[0].startswith(heads)}
+        return max(0, found.sight.standing(self._of) - len(going))
 
     def _made(
         self,
         found: Looked,
-        every: Sequence[Group],
+        asked: Sequence[Group],
         *,
+        orphans: dict[Place, str],
         dry_run: bool,
-        since: datetime | None = None,
-        marks: Marks | None = None,
-    ) -> DistillResult:
-        """Make the snapshots of the groups whose memories are not in one as they are."""
-        least = self._options.min_sources
-        enough = [g for g in every if len(g.rows) >= least or g.place in found.there]
-        fresh = [g for g in enough if found.is_fresh(g)]
-        known = {g.place for g in fresh}
-        stale = [g for g in enough if g.place not in known]
-        asked = [g for g in stale if since is None or g.has_news(since)]
-        asked.sort(key=lambda group: group.last, reverse=True)
-        now, later = asked[: self._options.max_snapshots], asked[self._options.max_snapshots :]
-        made, refused = self._drawn(found.view, [g for g in now if g.place not in found.taken])
+    ) -> tuple[DistillResult, Sequence[Drawn]]:
+        """Make the snapshots of these groups; what is stored of them."""
+        view, most = found.sight.view, self._options.max_snapshots
+        now, later = asked[:most], asked[most:]
+        made, left = made_of(
+            view,
+            [group for group in now if group.place not in found.taken],
+            self._transform,
+            options=self._options,
+            execution=self._execution,
+        )
         for group in now:
             if group.place in found.taken:
                 named = f"memory {found.taken[group.place]} has the key {group.key!r}"
-                refused.append(_refused(group, f"{named}; give it another key"))
+                left.append(refused(group, f"{named}; give it another key"))
         result = DistillResult(
             uri=self._store.uri,
-            version=found.view.version,
+            version=view.version,
             planned=dry_run,
             snapshots=tuple(one.snapshot for one in made),
-            refused=tuple(refused),
-            unchanged=len(fresh),
-            small=len(every) - len(enough),
+            refused=tuple(left),
             left=len(later),
-            retired=tuple(found.orphans()) if marks is not None else (),
+            retired=retired(orphans, made),
         )
         if dry_run:
-            return result
-        result, kept = self._stored(found, made, result)
-        if marks is None or not self._sees_all():
-            return result
-        places = {one.group.place for one in kept}
-        waiting = found.waiting(
-            done=[*fresh, *(one.group for one in kept)],
-            open=[g for g in stale if g.place not in places],
-            days=SnapshotOf.DAY in self._options.of,
+            return result, ()
+        done = stored(self._store, made, orphans, known=found.known)
+        written = done.written
+        ids = () if written is None else written.ids
+        pairs = zip(done.kept, ids, strict=True)
+        result = replace(
+            result,
+            version=result.version if written is None else written.version,
+            snapshots=tuple(replace(one.snapshot, id=id) for one, id in pairs),
+            refused=(*left, *done.refused),
+            retired=done.retired,
+            upkeep="" if written is None else written.upkeep,
         )
-        return replace(result, watermarks=marks.advance(waiting))
+        return result, done.kept
 
-    def _drawn(
-        self, view: MemoryStore, asked: Sequence[Group]
-    ) -> tuple[list[Drawn], list[Refused]]:
-        """What the transform makes of the groups, and of which it makes nothing."""
-        read: deque[tuple[Group, list[Memory]]] = deque()
-
-        def clusters() -> Iterator[list[Memory]]:
-            for group in asked:
-                read.append((group, _read(view, group.chosen(self._options.max_sources))))
-                yield read[-1][1]
-
-        made: list[Drawn] = []
-        refused: list[Refused] = []
-        results = outcomes(clusters(), self._transform, self._execution, stop=lambda: False)
-        for outcome in results:
-            group, sources = read.popleft()
-            one: Drawn | str = outcome.reason
-            if outcome.derived is not None:
-                bounds = (self._options.max_dropped, self._options.max_words)
-                one = drawn(group, sources, outcome.derived, bounds=bounds)
-            if isinstance(one, Drawn):
-                made.append(one)
-            else:
-                refused.append(_refused(group, one))
-        return made, refused
-
-    def _stored(
-        self, found: Looked, made: Sequence[Drawn], result: DistillResult
-    ) -> tuple[DistillResult, Sequence[Drawn]]:
-        """Commit; without those whose memories were changed meanwhile, or whose tenant is full.
-
-        Raises:
-            ConflictError: a snapshot was made by somebody else meanwhile; or memories kept being
-                changed.
-        """
-        tries = 0
-        while tries < _TRIES:
-            if not made and not result.retired:
-                return result, made
-            try:
-                written = self._store.upsert_many(
-                    [one.row for one in made],
-                    expected=[found.known(one.group.place) for one in made],
-                    retire=result.retired,
-                    made_from=[memory for one in made for memory in one.sources],
-                    reason="distill",
-                )
-            except (ConflictError, QuotaExceededError) as error:
-                without, why = _stopping(error, made)
-                if not without:
-                    raise
-                told = (*result.refused, *(_refused(one.group, why) for one in without))
-                made = [one for one in made if one not in without]
-                result = replace(result, refused=told)
-                tries += isinstance(error, ConflictError)  # each full tenant stops it but once
-            else:
-                pairs = zip(made, written.ids, strict=True)
-                named = tuple(replace(one.snapshot, id=id) for one, id in pairs)
-                return (
-                    replace(
-                        result, version=written.version, snapshots=named, upkeep=written.upkeep
-                    ),
-                    made,
-                )
-        raise ConflictError(
-            f"memories were changed {_TRIES} times while snapshots of them were made; nothing was "
-            "written: try again"
-        )
+    def _advanced(
+        self,
+        found: Looked,
+        every: Sequence[Group],
+        left: Sequence[Group],
+        kept: Sequence[Drawn],
+    ) -> dict[str, int]:
+        """How far all events are in snapshots now, where that is further than it was."""
+        marks = found.sight.marks
+        if marks.order is None or not self._sees_all():
+            return {}
+        done = [group for group in every if found.is_fresh(group)]
+        done += [one.group for one in kept]
+        done += found.beside(left, self._of)
+        days = SnapshotOf.DAY in self._of
+        return marks.advance(found.waiting(done=done, open=left, days=days))
 
     def _sees_all(self) -> bool:
         """Whether the handle sees all of each tenant that it sees."""
         scope = self._store.scope
         return scope == Scope(tenant=scope.tenant)
-
-
-def _read(view: MemoryStore, ids: Sequence[str]) -> list[Memory]:
-    """Whole memories with their vectors, in that order."""
-    snapshot = view._snapshot()
-    found = {m.id: m for m in to_memories(snapshot.by_ids(ids, columns=snapshot.schema.names))}
-    return [found[id] for id in ids if id in found]
-
-
-def _refused(group: Group, reason: str) -> Refused:
-    return Refused(of=group.of, name=group.name, scope=group.scope, reason=reason)
-
-
-def _stopping(
-    error: ConflictError | QuotaExceededError, made: Sequence[Drawn]
-) -> tuple[list[Drawn], str]:
-    """The snapshots without which the commit could have been, and why."""
-    if isinstance(error, QuotaExceededError):
-        full = f"its tenant has {error.used:,} {error.resource} of {error.limit:,}"
-        return [one for one in made if one.group.scope.tenant == error.tenant], full
-    changed = "its memories were changed meanwhile; the next time it is made"
-    return [one for one in made if not one.sources_without(error.ids)], changed
 
 
 def _name(of: SnapshotOf, value: object) -> str:

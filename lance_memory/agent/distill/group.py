@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,21 +17,40 @@ import pyarrow.compute as pc
 from lance_memory.agent.distill.options import SnapshotOf
 from lance_memory.record.memory import DISTILLED, Scope, State
 
-__all__ = ["NARROW", "SNAPSHOT", "Group", "Row", "by_owner", "groups", "rows_of"]
+__all__ = [
+    "NARROW",
+    "OWNER",
+    "SNAPSHOT",
+    "Group",
+    "Named",
+    "Place",
+    "Row",
+    "by_owner",
+    "groups",
+    "named_in",
+    "row_of",
+    "rows_of",
+]
 
 SNAPSHOT: Final = "snapshot:"
 """How the keys of snapshots begin."""
 
-_OWNER: Final = ("tenant", "user", "agent")
+OWNER: Final = ("tenant", "user", "agent")
 """The levels that no snapshot crosses."""
 
 NARROW: Final = (
     *("id", "content_hash", "state", "state_reason", "expires_at", "source", "seq", "importance"),
     *("event_at", "created_at", "updated_at"),
-    *_OWNER,
+    *OWNER,
     "session",
 )
 """The columns that groups are made from."""
+
+Place: TypeAlias = tuple[str, Scope]
+"""Key and scope of a snapshot: what it is unique by."""
+
+Named: TypeAlias = tuple[SnapshotOf, str, Scope]
+"""What a group is of, its name, and the scope of its snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +60,17 @@ class Row:
     id: str
     content_hash: str
     happened: datetime
+    created: datetime
     updated: datetime
     seq: int | None
     importance: float
     owner: Scope
     session: str
+
+    @property
+    def day(self) -> date:
+        """On which it happened, in UTC."""
+        return self.happened.astimezone(UTC).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +95,13 @@ class Group:
         return f"{SNAPSHOT}{self.of}/{self.name}"
 
     @property
-    def place(self) -> tuple[str, Scope]:
-        """Key and scope of the snapshot: what it is unique by."""
+    def named(self) -> Named:
+        """What it is of, its name, and the scope of its snapshot."""
+        return self.of, self.name, self.scope
+
+    @property
+    def place(self) -> Place:
+        """Where the snapshot stands."""
         return self.key, self.scope
 
     @property
@@ -108,9 +138,24 @@ def rows_of(table: pa.Table, *, now: datetime, ceilings: Mapping[str, int]) -> l
     own = pc.not_equal(table["source"], DISTILLED)
     ends = pc.greater(table["expires_at"], pa.scalar(now, table["expires_at"].type))
     visible = pc.and_(pc.and_(active, own), pc.fill_null(ends, fill_value=True))
-    found = [_row(values) for values in table.filter(visible).to_pylist()]
+    found = [row_of(values) for values in table.filter(visible).to_pylist()]
     complete = [row for row in found if _is_complete(row, ceilings)]
     return sorted(complete, key=lambda row: (row.happened, row.id))
+
+
+def named_in(row: Row, of: Collection[SnapshotOf], *, within: Scope) -> Iterator[Named]:
+    """The session and the day that a memory belongs to.
+
+    Args:
+        row: the memory.
+        of: sessions, days, or both.
+        within: the handle's scope, which the snapshots' lie in.
+    """
+    if SnapshotOf.SESSION in of and row.session:
+        scope = _scoped(row.owner, within, session=row.session)
+        yield SnapshotOf.SESSION, row.session, scope
+    if SnapshotOf.DAY in of:
+        yield SnapshotOf.DAY, row.day.isoformat(), _scoped(row.owner, within)
 
 
 def groups(
@@ -124,15 +169,11 @@ def groups(
         within: the handle's scope, which the snapshots' lie in.
         until: days from this one on are not over yet; None: all are taken.
     """
-    found: dict[tuple[SnapshotOf, str, Scope], list[Row]] = {}
+    found: dict[Named, list[Row]] = {}
     for row in rows:
-        if SnapshotOf.SESSION in of and row.session:
-            scope = _scoped(row.owner, within, session=row.session)
-            found.setdefault((SnapshotOf.SESSION, row.session, scope), []).append(row)
-        day = row.happened.astimezone(UTC).date()
-        if SnapshotOf.DAY in of and (until is None or day < until):
-            scope = _scoped(row.owner, within)
-            found.setdefault((SnapshotOf.DAY, day.isoformat(), scope), []).append(row)
+        for named in named_in(row, of, within=within):
+            if named[0] is SnapshotOf.SESSION or until is None or row.day < until:
+                found.setdefault(named, []).append(row)
     for (kind, name, scope), mine in found.items():
         yield Group(of=kind, name=name, scope=scope, rows=tuple(mine))
 
@@ -146,20 +187,23 @@ def by_owner(rows: Iterable[Row], of: SnapshotOf, name: str, *, within: Scope) -
         yield Group(of=of, name=name, scope=scope, rows=tuple(mine))
 
 
-def _row(values: Mapping[str, object]) -> Row:
+def row_of(values: Mapping[str, object]) -> Row:
+    """The memory of a row of `NARROW` columns."""
     event, created = values["event_at"], values["created_at"]
     seq, importance = values["seq"], values["importance"]
     happened, updated = event or created, values["updated_at"]
     assert isinstance(happened, datetime)  # noqa: S101 - the columns' types
+    assert isinstance(created, datetime)  # noqa: S101
     assert isinstance(updated, datetime)  # noqa: S101
     return Row(
         id=str(values["id"]),
         content_hash=str(values["content_hash"]),
         happened=happened,
+        created=created,
         updated=updated,
         seq=seq if isinstance(seq, int) else None,
         importance=importance if isinstance(importance, float) else 0.0,
-        owner=Scope(**{level: str(values[level]) for level in _OWNER}),
+        owner=Scope(**{level: str(values[level]) for level in OWNER}),
         session=str(values["session"]),
     )
 

@@ -1,29 +1,49 @@
-"""What a distillation looks at: the memories of one version, and the snapshots that are there."""
+"""What a distillation looks at: memories of one version, and the snapshots that are there."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.agent.distill.group import NARROW, SNAPSHOT, Group, Row, rows_of
+from lance_memory.agent.distill.group import (
+    NARROW,
+    SNAPSHOT,
+    Group,
+    Place,
+    Row,
+    groups,
+    named_in,
+    rows_of,
+)
 from lance_memory.agent.distill.marks import Marks
+from lance_memory.agent.distill.options import SnapshotOf
 from lance_memory.agent.distill.snapshot import sources_of, told_of
-from lance_memory.agent.pinned import pinned
-from lance_memory.record.filters import is_live
+from lance_memory.agent.distill.wanted import Wanted
+from lance_memory.record.filters import (
+    all_of,
+    any_of,
+    equals,
+    is_one_of,
+    live,
+    prefixed,
+    visible,
+)
 from lance_memory.record.memory import DISTILLED, SCOPE_LEVELS, Memory, Scope, State
-from lance_memory.record.times import utc
+from lance_memory.record.rows import to_memories
 from lance_memory.store import MemoryStore
 
-__all__ = ["Looked"]
+__all__ = ["Looked", "Sight"]
 
 _IN_TIME: Final = ("retention: ", "strength ")
 """How the reasons begin of what a policy retired, because its time was over."""
+
+_ASKED_FOR: Final = (SnapshotOf.TOPIC, SnapshotOf.TAG)
 
 
 class _Source(StrEnum):
@@ -35,44 +55,155 @@ class _Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """The memories of one version, and the snapshots that are there.
+class Sight:
+    """Through what a pass looks: a handle at one version and moment, and which memories it means.
 
     Attributes:
         view: the handle at that version.
         now: the moment.
-        rows: the memories that may go in, oldest first.
-        became: id → what became of it, of all memories; those that are visible are put away
-            once they expire.
-        there: key and scope → the snapshot that is visible.
-        taken: key and scope → the id of a live memory that is none, and has a snapshot's key.
+        kinds: of memories that go in.
+        marks: the numbered events, as they were before that version was read.
     """
 
     view: MemoryStore
     now: datetime
+    kinds: tuple[str, ...]
+    marks: Marks
+
+    def scan(self, predicate: str | None, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of the handle's scope that pass, of every state."""
+        within = all_of(self.view._boundary(), predicate)
+        return self.view._snapshot().scan(within, columns=columns)
+
+    def rows(self, table: pa.Table) -> list[Row]:
+        """Those of `NARROW` rows that may go in, oldest first."""
+        return rows_of(table, now=self.now, ceilings=self.marks.ceilings)
+
+    def snapshots(self, predicate: str | None = None) -> dict[Place, Memory]:
+        """The visible snapshots that pass, by key and scope."""
+        mine = all_of(equals("source", DISTILLED), visible(self.now), predicate)
+        return {(m.key or "", m.scope): m for m in to_memories(self.scan(mine))}
+
+    def standing(self, of: Collection[SnapshotOf]) -> int:
+        """How many visible snapshots of sessions and days there are that this handle would make."""
+        within = self.view.scope
+        parts = {
+            SnapshotOf.SESSION: all_of(_of(SnapshotOf.SESSION), equals("run", within.run)),
+            SnapshotOf.DAY: all_of(
+                _of(SnapshotOf.DAY), equals("session", within.session), equals("run", within.run)
+            ),
+        }
+        mine = all_of(equals("source", DISTILLED), visible(self.now))
+        asked = any_of(*(f"({part})" for kind, part in parts.items() if kind in of and part))
+        return self.view._snapshot().count(all_of(self.view._boundary(), mine, asked))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """Memories of one version, and the snapshots that are there.
+
+    Attributes:
+        sight: through what they were seen.
+        rows: the memories that may go in, oldest first.
+        became: id → what became of it, of every source of a snapshot that is there; those that are
+            visible are put away once they expire.
+        there: key and scope → the snapshot that is visible.
+        taken: key and scope → the id of a live memory that is none, and has a snapshot's key.
+        wanted: the sessions and days of which everything is among the rows; None: of all.
+    """
+
+    sight: Sight
     rows: Sequence[Row]
     became: Mapping[str, _Source]
-    there: Mapping[tuple[str, Scope], Memory]
-    taken: Mapping[tuple[str, Scope], str]
+    there: Mapping[Place, Memory]
+    taken: Mapping[Place, str]
+    wanted: Wanted | None = None
 
     @classmethod
-    def at(cls, store: MemoryStore, marks: Marks, kinds: Collection[str]) -> Looked:
-        """What the handle sees now, of these kinds."""
-        view = pinned(store)
-        now = utc(view.clock(), "clock()")
-        table = view.to_arrow(columns=[*NARROW, "kind", "run", "key"], states="any")
-        chosen = table.filter(pc.is_in(table["kind"], pa.array(list(map(str, kinds)))))
-        there = {(m.key or "", m.scope): m for m in view.list(source=DISTILLED)}
+    def everything(cls, sight: Sight) -> Looked:
+        """All that the handle sees."""
+        table = sight.scan(None, columns=[*NARROW, "kind"])
+        chosen = table.filter(pc.is_in(table["kind"], pa.array(list(sight.kinds))))
+
+        def states(ids: Collection[str]) -> pa.Table:
+            return table.filter(pc.is_in(table["id"], pa.array(list(ids), pa.string())))
+
+        keyed = prefixed("key", SNAPSHOT)
+        rows = sight.rows(chosen)
+        return cls._of(sight, rows, there=sight.snapshots(), keyed=keyed, states=states)
+
+    @classmethod
+    def some(
+        cls,
+        sight: Sight,
+        rows: Sequence[Row],
+        keys: Collection[str],
+        *,
+        wanted: Wanted | None = None,
+        asked_for: bool = False,
+    ) -> Looked:
+        """Some memories, and the snapshots with these keys.
+
+        Args:
+            sight: through what they are seen.
+            rows: the memories.
+            keys: of snapshots.
+            wanted: as in `Looked`.
+            asked_for: all snapshots of topics and tags too, of which nobody knows from a memory
+                whether it went in.
+        """
+        keyed = is_one_of("key", keys)
+        others = [_of(kind) for kind in _ASKED_FOR] if asked_for else []
+        there = sight.snapshots(any_of(keyed, *others))
+
+        def states(ids: Collection[str]) -> pa.Table:
+            columns = ["id", "state", "state_reason"]
+            return sight.view._snapshot().by_ids(ids, columns=columns)
+
+        return cls._of(sight, rows, there=there, keyed=keyed, states=states, wanted=wanted)
+
+    @classmethod
+    def of(cls, sight: Sight, wanted: Wanted, *, asked_for: bool = False) -> Looked:
+        """All memories of some sessions and days, and their snapshots."""
+        mine = all_of(is_one_of("kind", sight.kinds), wanted.predicate())
+        within, every = sight.view.scope, tuple(SnapshotOf)
+        rows = [
+            row
+            for row in sight.rows(sight.scan(mine, columns=NARROW))
+            if any(wanted.has(named) for named in named_in(row, every, within=within))
+        ]
+        return cls.some(sight, rows, wanted.keys(), wanted=wanted, asked_for=asked_for)
+
+    @classmethod
+    def _of(
+        cls,
+        sight: Sight,
+        rows: Sequence[Row],
+        *,
+        there: Mapping[Place, Memory],
+        keyed: str,
+        states: Callable[[Collection[str]], pa.Table],
+        wanted: Wanted | None = None,
+    ) -> Looked:
+        """With what became of the sources of the snapshots, and who else has their keys."""
+        sources = {id for memory in there.values() for id in sources_of(memory)}
+        held = sight.scan(all_of(keyed, live(sight.now)), columns=["id", "key", *SCOPE_LEVELS])
         return cls(
-            view=view,
-            now=now,
-            rows=rows_of(chosen, now=now, ceilings=marks.ceilings),
-            became=_became(table),
+            sight=sight,
+            rows=rows,
+            became=_became(states(sources)),
             there=there,
-            taken={place: id for place, id in _keyed(table, now) if place not in there},
+            taken={place: id for place, id in _keyed(held) if place not in there},
+            wanted=wanted,
         )
 
-    def known(self, place: tuple[str, Scope]) -> str:
+    def groups(self, of: Collection[SnapshotOf], *, until: date | None) -> Iterator[Group]:
+        """The sessions and days whose memories are all among the rows; see `group.groups`."""
+        for group in groups(self.rows, of, within=self.sight.view.scope, until=until):
+            if self.wanted is None or self.wanted.has(group.named):
+                yield group
+
+    def known(self, place: Place) -> str:
         """The id of the snapshot that is there; "" for none."""
         found = self.there.get(place)
         return "" if found is None else found.id
@@ -93,12 +224,13 @@ class Looked:
         gone = sources.keys() - {row.id for row in group.rows}
         return same and not told.get("left_out") and all(map(self._stays, gone))
 
-    def orphans(self) -> Iterator[str]:
-        """The snapshots all of whose memories were deleted, forgotten, or retired by a person."""
-        for memory in self.there.values():
-            left = {self.became.get(id, _Source.WRONG) for id in sources_of(memory)}
-            if left == {_Source.WRONG}:
-                yield memory.id
+    def orphans(self) -> dict[Place, str]:
+        """The ids of the snapshots all of whose memories were deleted, or retired by a person."""
+        return {
+            place: memory.id
+            for place, memory in self.there.items()
+            if {self.became.get(id, _Source.WRONG) for id in sources_of(memory)} == {_Source.WRONG}
+        }
 
     def waiting(self, *, done: Iterable[Group], open: Iterable[Group], days: bool) -> Iterator[Row]:
         """The memories that are still to go in.
@@ -110,22 +242,37 @@ class Looked:
         """
         settled = {row.id for group in done for row in group.rows}
         still = {row.id for group in open for row in group.rows}
-        today = self.now.date()
+        today = self.sight.now.date()
         for row in self.rows:
-            later = days and row.happened.astimezone(UTC).date() >= today
-            if row.id not in settled and (later or row.id in still):
+            if row.id not in settled and ((days and row.day >= today) or row.id in still):
                 yield row
+
+    def beside(self, some: Iterable[Group], of: Collection[SnapshotOf]) -> list[Group]:
+        """The sessions and days that memories of these groups are in too, and that are fresh.
+
+        Those that were looked at already are left out.
+        """
+        if self.wanted is None:
+            return []
+        within = self.sight.view.scope
+        every = {n for g in some for row in g.rows for n in named_in(row, of, within=within)}
+        others = {named for named in every if not self.wanted.has(named)}
+        if not others:
+            return []
+        more = Looked.of(self.sight, Wanted.of(others))
+        return [g for g in more.groups(of, until=self.sight.now.date()) if more.is_fresh(g)]
 
     def _stays(self, id: str) -> bool:
         return self.became.get(id) is _Source.PUT_AWAY
 
 
-def _keyed(table: pa.Table, now: datetime) -> Iterator[tuple[tuple[str, Scope], str]]:
-    """Every live memory with the key of a snapshot, by key and scope."""
-    named = table.filter(pc.starts_with(table["key"], SNAPSHOT))
-    for row in named.to_pylist():
-        if is_live(row, now):
-            yield (row["key"], Scope(**{level: row[level] for level in SCOPE_LEVELS})), row["id"]
+def _of(kind: SnapshotOf) -> str:
+    return prefixed("key", f"{SNAPSHOT}{kind}/")
+
+
+def _keyed(table: pa.Table) -> Iterator[tuple[Place, str]]:
+    for row in table.to_pylist():
+        yield (row["key"], Scope(**{level: row[level] for level in SCOPE_LEVELS})), row["id"]
 
 
 def _became(table: pa.Table) -> dict[str, _Source]:

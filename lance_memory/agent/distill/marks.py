@@ -35,7 +35,7 @@ class Marks:
         Raises:
             InvalidInputError: the store's ledger is elsewhere, and the handle does not know where.
         """
-        _ = store.ledger  # refuses one that is elsewhere
+        store._whole_ledger()  # refuses one that is elsewhere
         if not store._beside.used:
             return cls()
         order = store._order()

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lance_memory.agent.distill.snapshot import DistilledSnapshot, Refused
+from lance_memory.html import Told
 from lance_memory.wording import counted
 
 __all__ = ["DistillResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistillResult:
+class DistillResult(Told):
     """Snapshots that were made, or would be, as one version.
 
     Attributes:
@@ -22,10 +23,11 @@ class DistillResult:
         snapshots: those that are new, or new of something.
         refused: what nothing was made of, because the transform failed or lost too much.
         unchanged: how many snapshots say what their memories say, and stay.
-        small: how many sessions, days, ... have too few memories.
+        small: how many of the sessions, days, ... that were looked at have too few memories.
         left: how many are left for the next time, because `max_snapshots` was reached.
         retired: ids of snapshots all of whose memories were deleted, forgotten, or retired by a
             person.
+        read: how many memories it looked at; where little has changed, few of a long history.
         watermarks: tenant → up to which event all went into snapshots, where that was noted.
         upkeep: as in `WriteResult`.
     """
@@ -39,6 +41,7 @@ class DistillResult:
     small: int = 0
     left: int = 0
     retired: tuple[str, ...] = ()
+    read: int = 0
     watermarks: Mapping[str, int] = field(default_factory=dict)
     upkeep: str = ""
 
@@ -53,3 +56,6 @@ class DistillResult:
         }
         told += [f"{number} {what}" for what, number in more.items() if number]
         return f"version {self.version}: {', '.join(told)}"
+
+    def __repr__(self) -> str:
+        return f"<DistillResult {self}>"

@@ -20,6 +20,7 @@ __all__ = ["DistilledSnapshot", "Drawn", "Refused", "drawn", "sources_of", "told
 _TAG: Final = "snapshot"
 _DERIVED_FROM: Final = "derived_from"
 _MEMBER: Final = "snapshot"
+_SHOWN: Final = 60  # characters of the text, where a snapshot is shown in a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,12 @@ class DistilledSnapshot:
 
     def __str__(self) -> str:
         return f"{self.of} {self.name}"
+
+    def __repr__(self) -> str:
+        words = " ".join(self.content.split())
+        start = f"{words[:_SHOWN]}…" if len(words) > _SHOWN else words
+        whose = f" of {self.scope}" if self.scope else ""
+        return f"<DistilledSnapshot {self}{whose}, from {len(self.sources)}: {start!r}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
