@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
+PEERS := $(VENV)/peers/.installed
 
 # The tests start many processes; modules that were compiled once start them faster.
 unexport PYTHONDONTWRITEBYTECODE
@@ -12,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # over from the others.
 WORKERS := -n 3 --dist worksteal
 
-.PHONY: demo test test-slow test-all test-remote soak check audit bench clean
+.PHONY: demo test test-slow test-all test-remote soak check audit docs package bench bench-quick results clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python cli/demo/demo.py
@@ -58,10 +60,35 @@ audit: $(DEV)
 		{ echo "no service for vulnerabilities could be reached: nothing was audited"; exit 2; }
 	@$(BIN)/python tools/audit.py --advisories $(VENV)/audit/found.json
 
-bench: $(DEV)
-	$(BIN)/python bench/overhead.py
-	$(BIN)/python bench/search.py
-	$(BIN)/python bench/embedders.py
+# Before a release: both files into dist/, and the wheel alone in new environments, with the lowest
+# and with the newest versions of what it needs.
+package: $(VENV)/bin/python
+	$(PYTHON) -m venv $(VENV)/package
+	$(VENV)/package/bin/python -m pip install --quiet --upgrade uv
+	$(VENV)/package/bin/python tools/package.py dist
+
+# The site into site/, strictly; a server shows it, as its search needs one:
+# .venv/bin/python -m http.server --directory site
+docs: $(DOCS)
+	NO_COLOR=1 $(BIN)/properdocs build --config-file mkdocs.yml --strict
+
+# All measurements, one after the other, for hours; LANCE_MEMORY_LOCOMO says where LoCoMo's file is.
+bench: $(DEV) $(PEERS)
+	$(BIN)/python bench/run.py
+
+# Small forms of the same into a new directory, below three minutes; their figures mean little.
+bench-quick: $(DEV)
+	$(BIN)/python bench/run.py --quick
+
+# bench/RESULTS.md and its pictures once more, from the lines that are recorded.
+results: $(PEERS)
+	$(VENV)/peers/bin/python -m bench.report
+
+# Other stores need versions of their own.
+$(PEERS): $(VENV)/bin/python pyproject.toml
+	$(PYTHON) -m venv $(VENV)/peers
+	@$(VENV)/peers/bin/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
@@ -75,6 +102,10 @@ $(INSTALLED): $(VENV)/bin/python pyproject.toml
 
 $(DEV): $(INSTALLED) constraints-dev.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --editable . --group dev
+	@touch $@
+
+$(DOCS): $(INSTALLED) constraints-dev.txt
+	@$(BIN)/python -m pip install --quiet --constraint constraints-dev.txt --group docs
 	@touch $@
 
 clean:

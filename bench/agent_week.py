@@ -7,7 +7,7 @@ in the pack: the turns that the labels name, by their ids. Beside it the same bu
 the same form, by other orders: by the plain vector of the question, and by the latest turns.
 
     .venv/bin/python bench/agent_week.py [--data FILE] [--budget 1500] [--conversations N]
-        [--sessions N] [--by turn|session] [--every N] [--no-plot]
+        [--sessions N] [--by turn|session] [--every N]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,6 @@ from lance_memory.agent.context.pack import packed
 from lance_memory.agent.context.score import scored
 from lance_memory.embed.tokens import count_tokens
 
-RESULTS = Path(__file__).resolve().parent / "results"
 BUDGET = 1_500
 BAR = 1.15
 """Evidence in the pack, over that in the same budget filled by the plain vector."""
@@ -313,10 +312,11 @@ def compare(recalls: dict[str, dict[str, float]]) -> dict[str, Any]:
 # -- the script -----------------------------------------------------------------------------------
 
 
-def curve(asking: Asking, questions: Sequence[Question]) -> list[dict[str, Any]]:
+def curve(asking: Asking, questions: Sequence[Question]) -> None:
     """Recall at several budgets, on some of the questions."""
     ways = asking.ways()
-    return [
+    names = ("pack", "hybrid_top_k", "vector_without_names", "vector_top_k", "latest_turns")
+    for name, budget in product(names, CURVE):
         emit(
             bench="agent_week_curve",
             way=name,
@@ -324,35 +324,6 @@ def curve(asking: Asking, questions: Sequence[Question]) -> list[dict[str, Any]]
             questions=len(questions),
             recall=percent(one.recall for one in asked(ways[name], questions, budget)),
         )
-        for name in ("pack", "hybrid_top_k", "vector_without_names", "vector_top_k", "latest_turns")
-        for budget in CURVE
-    ]
-
-
-def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
-    """Recall over the budget, one line for each way."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for way in dict.fromkeys(line["way"] for line in lines):
-        some = [line for line in lines if line["way"] == way]
-        axes.plot(
-            [line["budget"] for line in some],
-            [line["recall"] for line in some],
-            marker="o",
-            linewidth=2 if way == "pack" else 1,
-            label=way.replace("_", " "),
-        )
-    axes.set_xlabel("budget of the context, tokens")
-    axes.set_ylabel("evidence turns in it, %")
-    axes.set_title("LoCoMo: what an agent has at hand when it is asked")
-    axes.set_ylim(0, 100)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-    print(f"drew {path}")
 
 
 def chosen(corpus: Corpus, given: argparse.Namespace) -> Corpus:
@@ -369,8 +340,8 @@ def chosen(corpus: Corpus, given: argparse.Namespace) -> Corpus:
     return replace(corpus, turns=turns, questions=questions[:: given.every])
 
 
-def run(corpus: Corpus, folder: Path, *, budget: int, by: str) -> list[dict[str, Any]]:
-    """Observe, ask, tell; the lines of the curve."""
+def run(corpus: Corpus, folder: Path, *, budget: int, by: str) -> None:
+    """Observe, ask, tell."""
     clock = Clock(min(turn["event_at"] for turn in corpus.turns))
     with MemoryStore.open(folder / "store", clock=clock, author="bench/agent_week.py") as store:
         emit(bench="agent_week_observe", by=by, **observed(store, corpus, clock, by=by))
@@ -386,9 +357,8 @@ def run(corpus: Corpus, folder: Path, *, budget: int, by: str) -> list[dict[str,
                 line = f"agent_week_{name}_{half}"
                 emit(bench=line, budget=budget, **told, **(more if name == "pack" else {}))
         compare(recalls)
-        lines = curve(asking, corpus.questions[::8])
+        curve(asking, corpus.questions[::8])
         distilled(store, asking, corpus.questions, budget)
-    return lines
 
 
 def distilled(
@@ -434,13 +404,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sessions", type=int, help="only the first so many of each")
     parser.add_argument("--by", choices=("turn", "session"), default="turn")
     parser.add_argument("--every", type=int, default=1, help="only every so manieth question")
-    parser.add_argument("--no-plot", action="store_true")
     given = parser.parse_args(arguments)
     corpus = chosen(load(data_path(given.data)), given)
     with tempfile.TemporaryDirectory(prefix="lance-memory-week-") as folder:
-        lines = run(corpus, Path(folder), budget=given.budget, by=given.by)
-    if not given.no_plot:
-        plot(lines, RESULTS / "agent_week.png")
+        run(corpus, Path(folder), budget=given.budget, by=given.by)
 
 
 if __name__ == "__main__":

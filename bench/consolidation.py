@@ -4,27 +4,24 @@ LoCoMo's turns (see bench/locomo.py) are consolidated at several floors with tra
 model. After each pass all questions are asked, and a piece of evidence counts as found where its
 turn, or the memory that took its place, is among the first 10. Then the pass is undone.
 
-    .venv/bin/python bench/consolidation.py [--data FILE] [--floors .85 .7 ...] [--no-plot]
+    .venv/bin/python bench/consolidation.py [--data FILE] [--floors .85 .7 ...]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bench.locomo import TUNING, Corpus, data_path, keys_held, load
+from bench.locomo import TUNING, Corpus, data_path, keys_held, load, some_of
 from bench.measure import Stopwatch, emit
 from bench.retrieval import Asked
 from lance_memory import ConsolidateOptions, Guard, MemoryStore, extractive, latest
 
-RESULTS = Path(__file__).resolve().parent / "results"
 FLOORS = (0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
 TRANSFORMS = {"extractive": extractive, "latest": latest}
 GUARDS = {"guarded": Guard(), "unguarded": None}
@@ -113,59 +110,19 @@ def one_pass(
     )
 
 
-def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
-    """Rows saved against recall kept, one line for each transform."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for transform, guard in product(TRANSFORMS, GUARDS):
-        some = [x for x in lines if (x["transform"], x["guard"]) == (transform, guard)]
-        axes.plot(
-            [x["saved_percent"] for x in some],
-            [x["recall_after"]["all"] for x in some],
-            marker="o" if guard == "guarded" else "x",
-            linestyle="-" if guard == "guarded" else ":",
-            color="tab:blue" if transform == "extractive" else "tab:orange",
-            label=f"{transform}, {guard}",
-        )
-    for x in lines:
-        if (x["transform"], x["guard"]) == ("extractive", "guarded"):
-            axes.annotate(
-                f"{x['floor']:g}",
-                (x["saved_percent"], x["recall_after"]["all"]),
-                textcoords="offset points",
-                xytext=(4, 6),
-                fontsize=8,
-            )
-    axes.axhline(lines[0]["recall_before"]["all"], color="grey", linewidth=1, label="before")
-    axes.set_xlabel("visible memories saved, %")
-    axes.set_ylabel("evidence recall@10 (turn or successor), %")
-    axes.set_title("LoCoMo, consolidated across sessions at several floors")
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-    print(f"drew {path}")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="locomo10.json")
     parser.add_argument("--floors", type=float, nargs="+", default=FLOORS)
-    parser.add_argument("--conversations", type=int, help="only the first few; writes no results")
-    parser.add_argument("--no-plot", action="store_true")
+    parser.add_argument("--conversations", type=int, help="only the first so many")
+    parser.add_argument("--every", type=int, default=1, help="only every so manieth question")
     given = parser.parse_args(arguments)
     corpus = load(data_path(given.data))
-    if given.conversations:
-        users = list(dict.fromkeys(turn["user"] for turn in corpus.turns))[: given.conversations]
-        corpus = replace(
-            corpus,
-            turns=[turn for turn in corpus.turns if turn["user"] in users],
-            questions=[q for q in corpus.questions if q.conversation in users],
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        store = MemoryStore.open(Path(folder) / "store", author="bench/consolidation.py")
+    corpus = some_of(corpus, conversations=given.conversations, every=given.every)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        MemoryStore.open(Path(folder) / "store", author="bench/consolidation.py") as store,
+    ):
         store.add_many(corpus.turns)
         store.optimize()
         asked, characters = asked_all(store, corpus)
@@ -175,14 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             {"transform": transform, "guard": guard, "floor": floor}
             for transform, guard, floor in product(TRANSFORMS, GUARDS, given.floors)
         ]
-        lines = [one_pass(store, corpus, before=before, **way) for way in ways]
-    if given.conversations:
-        return
-    RESULTS.mkdir(exist_ok=True)
-    text = "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines)
-    (RESULTS / "consolidation.jsonl").write_text(text)
-    if not given.no_plot:
-        plot(lines, RESULTS / "consolidation.png")
+        for way in ways:
+            one_pass(store, corpus, before=before, **way)
 
 
 if __name__ == "__main__":

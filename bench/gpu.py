@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import platform
 import sys
 import time
 import types
@@ -29,6 +28,7 @@ if importlib.util.find_spec("lance") is None:
     sys.modules["lance_memory"] = types.ModuleType("lance_memory")
     sys.modules["lance_memory"].__path__ = [str(ROOT / "lance_memory")]
 
+from bench.origin import origin  # noqa: E402
 from lance_memory.errors import LanceMemoryError  # noqa: E402
 from lance_memory.index import Graph, IvfPqModel, TopK, Trainer, near, pick  # noqa: E402
 from lance_memory.index.encode import encode, prepared  # noqa: E402
@@ -56,7 +56,7 @@ def machine(device: str) -> dict[str, Any]:
     import torch
 
     return {
-        "python": platform.python_version(),
+        **origin(),
         "numpy": np.__version__,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",

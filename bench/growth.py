@@ -2,10 +2,9 @@
 
     python bench/growth.py                          # 10,000, 100,000 and 1,000,000 rows: 15 minutes
     python bench/growth.py --rows 10000 100000
-    python bench/growth.py --plot bench/results/growth.jsonl
 
 A store is filled in one process and searched in another, with default options; a tenth of its rows
-is hidden. The plot needs matplotlib (extra `bench`).
+is hidden.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from numpy.typing import NDArray
 
 from bench.corpus import DIMENSION, Corpus, asked, corpus, questions
 from bench.measure import SEED, emit, memory, seconds
+from bench.origin import for_children
 from lance_memory import FunctionEmbedder, MemoryStore
 
 K = 10
 CHUNK = 50_000
 HIDDEN = 10
-PICTURES = ("search_p50_ms", "build_s", "build_peak_mb", "disk_mb")
 
 
 def opened(path: Path) -> MemoryStore:
@@ -154,30 +153,10 @@ def measured(rows: int, count: int, folder: Path) -> None:
     path.mkdir()
     for phase in ("fill", "search"):
         command = [sys.executable, __file__, "--phase", phase, "--path", path, "--rows", rows]
-        subprocess.run([*map(str, command), "--questions", str(count)], check=True)
+        subprocess.run(
+            [*map(str, command), "--questions", str(count)], check=True, env=for_children()
+        )
     shutil.rmtree(path)
-
-
-def plot(lines: Path) -> None:
-    """Four curves beside the JSON lines, as PNG."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    points = [json.loads(line) for line in lines.read_text().splitlines()]
-    points = sorted((p for p in points if p["bench"] == "growth"), key=lambda p: p["rows"])
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True)
-    for axis, name in zip(axes.flat, PICTURES, strict=True):
-        axis.plot([p["rows"] for p in points], [p[name] for p in points], marker="o")
-        if name == "search_p50_ms":
-            for other in ("search_tenth_p50_ms", "search_hundredth_p50_ms", "hybrid_p50_ms"):
-                axis.plot([p["rows"] for p in points], [p[other] for p in points], marker=".")
-            axis.legend(["all rows", "a tenth", "a hundredth", "hybrid"], fontsize=8)
-        axis.set(xscale="log", yscale="log", title=name.replace("_", " "), xlabel="rows")
-        axis.grid(visible=True, which="both", alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(lines.with_suffix(".png"), dpi=110)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -185,13 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--folder", type=Path, help="where the stores are made; they are removed")
-    parser.add_argument("--plot", type=Path, help="only draw these JSON lines")
     parser.add_argument("--phase", choices=["fill", "search"], help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.plot:
-        plot(options.plot)
-    elif options.phase == "fill":
+    if options.phase == "fill":
         fill(options.path, options.rows[0], options.questions)
     elif options.phase == "search":
         search(options.path, options.rows[0])

@@ -16,7 +16,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.measure import Stopwatch, emit
-from bench.retrieval import Asked, ask, figures, groups, madial
+from bench.origin import about, file_data
+from bench.retrieval import MADIAL, Asked, ask, figures, groups, madial
 from lance_memory import ConsolidateOptions, MemoryStore, MemoryView, MiniLM, Mode, Ranking
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +96,8 @@ class Corpus:
 
 
 def load(path: Path) -> Corpus:
-    """The file as memories and questions."""
+    """The file as memories and questions; lines say from now on that they are measured on it."""
+    about(data=file_data("LoCoMo", path))
     samples = json.loads(path.read_text(encoding="utf-8"))
     turns = [turn for sample in samples for turn in conversation_turns(sample)]
     known = {turn["key"] for turn in turns}
@@ -116,6 +118,16 @@ def load(path: Path) -> Corpus:
         malformed=sum(bad for _, bad in labels),
         dangling=sum(len(set(keys) - known) for keys, _ in labels),
         without_evidence=sum(not question.evidence for question in questions),
+    )
+
+
+def some_of(corpus: Corpus, *, conversations: int | None = None, every: int = 1) -> Corpus:
+    """The first so many conversations, and of what is asked about them every so manieth question."""
+    users = list(dict.fromkeys(turn["user"] for turn in corpus.turns))[:conversations]
+    return replace(
+        corpus,
+        turns=[turn for turn in corpus.turns if turn["user"] in users],
+        questions=[one for one in corpus.questions if one.conversation in users][::every],
     )
 
 
@@ -450,24 +462,30 @@ def print_retrieval(store: MemoryStore, corpus: Corpus) -> None:
         emit(bench=f"locomo_retrieval_way_{name}", **figures(asked_all(store, corpus, **options)))
 
 
-def print_madial(folder: Path) -> None:
+def print_madial(folder: Path, *, every: int = 1) -> None:
     """The events that 160 dialogues should recall; a small set, and no conversation of turns."""
     memories, dialogues = madial(folder)
-    with tempfile.TemporaryDirectory(prefix="lance-memory-madial-") as place:
-        store = MemoryStore.open(Path(place) / "store")
+    data = file_data("MADial-Bench", folder / MADIAL[1])
+    with (
+        tempfile.TemporaryDirectory(prefix="lance-memory-madial-") as place,
+        MemoryStore.open(Path(place) / "store") as store,
+    ):
         store.add_many(memories)
         store.optimize()
         for mode in Mode:
-            asked = [ask(store, one.text, one.evidence, mode=mode) for one in dialogues]
-            emit(bench=f"madial_retrieval_{mode}", **figures(asked))
+            told = [ask(store, x.text, x.evidence, mode=mode) for x in dialogues[::every]]
+            emit(bench=f"madial_retrieval_{mode}", **figures(told), data=data)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", help=f"locomo10.json; or {DATA_VARIABLE}; or {DEFAULT_DATA}")
     parser.add_argument("--no-recall", action="store_true", help="without the long recall run")
+    parser.add_argument("--conversations", type=int, help="only the first so many")
+    parser.add_argument("--every", type=int, default=1, help="only every so manieth question")
     options = parser.parse_args(arguments)
     corpus = load(data_path(options.data))
+    corpus = some_of(corpus, conversations=options.conversations, every=options.every)
     emit(
         bench="locomo_data",
         turns=len(corpus.turns),
@@ -478,12 +496,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     with tempfile.TemporaryDirectory(prefix="lance-memory-locomo-") as folder:
         job = MainJob(corpus, Path(folder) / "store")
-        print_import(job.bring_in())
-        if not options.no_recall:
-            print_retrieval(job.store, corpus)
-            print_madial(data_path(options.data).parent)
-        for name, chosen in PASSES.items():
-            print_pass(job.there_and_back(name, chosen))
+        with job.store:  # upkeep ends before the folder goes
+            print_import(job.bring_in())
+            if not options.no_recall:
+                print_retrieval(job.store, corpus)
+                print_madial(data_path(options.data).parent, every=options.every)
+            for name, chosen in PASSES.items():
+                print_pass(job.there_and_back(name, chosen))
 
 
 if __name__ == "__main__":

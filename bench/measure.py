@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -15,23 +13,24 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from bench.origin import origin
+
 SEED = 20251129
 
 
 def machine() -> dict[str, Any]:
     """Where the numbers come from; stands in every line."""
     return {
-        "python": platform.python_version(),
+        **origin(),
         "pylance": lance.__version__,
         "pyarrow": pa.__version__,
-        "cores": os.cpu_count(),
         "seed": SEED,
     }
 
 
 def emit(**fields: Any) -> dict[str, Any]:
-    """Print one measurement as a JSON line, and return it."""
-    line = {**fields, **machine()}
+    """Print one measurement as a JSON line, and return it. A field wins over where it comes from."""
+    line = {**fields, **{k: v for k, v in machine().items() if k not in fields}}
     print(json.dumps(line, ensure_ascii=False), flush=True)
     return line
 

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from bench.corpus import DIMENSION, corpus, questions
 from bench.measure import SEED, emit, memory, seconds
+from bench.origin import for_children
 
 K = 10
 HIDDEN = 10  # every tenth row
@@ -529,6 +530,7 @@ def run(name: str, rows: int, data: Path, folder: Path, limit: float) -> None:
                 stderr=subprocess.PIPE,
                 text=True,
                 check=False,
+                env=for_children(),
             )
         except subprocess.TimeoutExpired:
             Measured(name, rows).say("not_reached", phase=phase, limit_s=limit)

@@ -15,6 +15,8 @@ import numpy as np
 from lance_memory import MemoryView, Ranking
 
 CUTS = (5, 10, 20, 50)
+MADIAL = ("madial_memory.json", "madial_dialogue.json")
+"""The events, and the dialogues that should recall them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ _LINE = re.compile(r'^<(?P<speaker>[^>]+)>:\s*"?(?P<text>.*?)"?\s*$', re.DOTALL)
 
 def madial(folder: Path) -> tuple[list[Mapping[str, Any]], list[Dialogue]]:
     """The events as memories, and the dialogues."""
-    events = _lines(folder / "madial_memory.json")
+    events = _lines(folder / MADIAL[0])
     memories = [
         {
             "content": event["event"],
@@ -121,7 +123,7 @@ def madial(folder: Path) -> tuple[list[Mapping[str, Any]], list[Dialogue]]:
             text=_so_far(entry["dialogue"], entry["test-turn"][0]),
             evidence=frozenset(str(i) for i in entry["relevant-id"]) & known,
         )
-        for entry in _lines(folder / "madial_dialogue.json")
+        for entry in _lines(folder / MADIAL[1])
     ]
     return memories, dialogues
 

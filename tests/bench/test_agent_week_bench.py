@@ -20,7 +20,7 @@ pytestmark = [
 
 def test_packs_keep_to_the_budget_and_hold_more_evidence_than_the_plain_vector(capsys):
     few = ["--conversations", "1", "--sessions", "4", "--every", "7"]
-    agent_week.main([*few, "--budget", "900", "--by", "session", "--no-plot"])
+    agent_week.main([*few, "--budget", "900", "--by", "session"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     named = {line["bench"]: line for line in lines}
     observed = named["agent_week_observe"]

@@ -1,12 +1,11 @@
 """The main job on ten real conversations: every law of the store, at their size."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from bench import consolidation
-from bench.locomo import DATA_VARIABLE, PASSES, data_path, load, run
+from bench.locomo import DATA_VARIABLE, PASSES, data_path, load, run, some_of
 
 DATA = data_path()
 
@@ -14,16 +13,6 @@ pytestmark = pytest.mark.skipif(
     not DATA.exists(),
     reason=f"LoCoMo is not at {DATA}; it is not ours to ship: set {DATA_VARIABLE} to its file",
 )
-
-
-def first_of(corpus, conversations):
-    """The first few conversations, and what is asked about them."""
-    users = [*dict.fromkeys(turn["user"] for turn in corpus.turns)][:conversations]
-    return replace(
-        corpus,
-        turns=[turn for turn in corpus.turns if turn["user"] in users],
-        questions=[asked for asked in corpus.questions if asked.conversation in users],
-    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +25,7 @@ def first_of(corpus, conversations):
 def test_real_conversations_are_consolidated_looked_back_at_reverted_and_rolled_back(
     tmp_path, conversations, turns, most_saved
 ):
-    report = run(tmp_path / "store", first_of(load(DATA), conversations))
+    report = run(tmp_path / "store", some_of(load(DATA), conversations=conversations))
     assert (report.turns, report.stored, report.stored_again) == (turns, turns, 0)
     assert report.visible == turns
     assert report.recall.questions == 2 * conversations

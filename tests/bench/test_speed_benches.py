@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import durability, forget, growth, peers, search, upkeep
+from bench import durability, forget, growth, peers, search, soak, upkeep
 from bench.corpus import DIMENSION, corpus, questions, sentences
 from bench.peers import PEERS, installed
 
@@ -134,6 +134,12 @@ def test_forgetting_a_tenant_is_measured_with_and_without_a_tag(lines_here):
         (50, False, 0),
         (50, True, 0),
     ]
+
+
+def test_a_soak_tells_what_was_done_and_what_was_lost(lines_here):
+    (line,) = lines_here(soak.main, "--seconds", "1", "--seed", "7")
+    assert (line["seed"], line["losses"], line["complaints"]) == (7, 0, [])
+    assert line["operations"] == sum(line["by_verb"].values()) > 0
 
 
 def test_durable_writes_are_measured_against_others_and_a_bare_fsync(lines_here):
