@@ -60,6 +60,7 @@ from lance_memory.record.results import (
 from lance_memory.record.rows import Fingerprint
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.record.values import text_value
+from lance_memory.reporting import Reporting
 from lance_memory.storage import (
     Audit,
     ChangeSet,
@@ -86,7 +87,7 @@ __all__ = ["MemoryStore"]
 _UPKEEP = Upkeep()
 
 
-class MemoryStore(Promoting):
+class MemoryStore(Promoting, Reporting):
     """A store: reads see the newest version, and every write makes one.
 
     Safe to share between threads. Other handles and processes may write at the same time: a

@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from lance_memory import Memory, MemoryView
+    from lance_memory import MemoryView
 
-__all__ = ["Names", "resolved"]
+__all__ = ["Named", "Names", "resolved"]
 
 _SHORTEST = 8
 _LONGEST_HEAD = 12
@@ -23,10 +23,20 @@ _END = ".."
 _SHORTEST_END = 4
 
 
+class Named(Protocol):
+    """A memory, or what is known of one."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def key(self) -> str | None: ...
+
+
 class Names:
     """Short names, of one length in one list, that any command takes with or without a scope."""
 
-    def __init__(self, shown: Sequence[Memory], *views: MemoryView) -> None:
+    def __init__(self, shown: Sequence[Named], *views: MemoryView) -> None:
         """Names for the memories of one list, told from all others in the unscoped `views`.
 
         Args:
@@ -44,7 +54,7 @@ class Names:
         self._head = _telling(ids, others.union(ids))
         self._end = _telling(map(_reversed, ids), set(map(_reversed, others.union(ids))))
 
-    def __call__(self, memory: Memory) -> str:
+    def __call__(self, memory: Named) -> str:
         return self._keys.get(memory.id) or self._short(memory.id)
 
     def _short(self, identifier: str) -> str:

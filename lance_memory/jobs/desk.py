@@ -68,22 +68,42 @@ class Desk:
     """
 
     def __init__(self, ledger: Ledger, queue: Queue, *, clock: Clock = utc_now) -> None:
-        self.records = Records(ledger)
-        self.queue = queue
+        self._records = Records(ledger)
+        self._queue = queue
         self.clock = clock
         self._scope = Scope()
 
     def within(self, scope: Scope) -> Desk:
         """The desk for whoever is kept to a scope: it finds no job of anybody else's.
 
-        A job is of a scope that holds all of its conversations. Only to look and to wait: the other
-        verbs raise ScopeError.
+        A job is of a scope that holds all of its conversations. Only to look and to wait: all else
+        raises ScopeError.
         """
         if not scope:
             return self
         made = copy.copy(self)
         made._scope = scope
         return made
+
+    @property
+    def records(self) -> Records:
+        """The jobs of the whole store as the ledger has them, for its workers.
+
+        Raises:
+            ScopeError: this desk is kept to a scope.
+        """
+        self._refuse_scoped("records")
+        return self._records
+
+    @property
+    def queue(self) -> Queue:
+        """What the workers of the whole store are told by.
+
+        Raises:
+            ScopeError: this desk is kept to a scope.
+        """
+        self._refuse_scoped("queue")
+        return self._queue
 
     def accept(
         self,
@@ -138,7 +158,7 @@ class Desk:
 
     def find(self, id: str) -> Job | None:
         """The job of that id."""
-        job = self.records.find(id)
+        job = self._records.find(id)
         return job if job is not None and self._shows(job) else None
 
     def get(self, ref: str) -> Job:
@@ -151,7 +171,7 @@ class Desk:
         exact = self.find(ref)
         if exact is not None:
             return exact
-        found = list(islice(filter(self._shows, self.records.named(ref)), 6)) if ref else []
+        found = list(islice(filter(self._shows, self._records.named(ref)), 6)) if ref else []
         if not found:
             raise NotFoundError(
                 f"there is no job {ref!r}; `list` shows all, unless they were purged"
@@ -170,7 +190,7 @@ class Desk:
         wanted = {_state_of(state) for state in states}
         found = [
             job
-            for job in self.records.named("")
+            for job in self._records.named("")
             if (not wanted or job.state in wanted)
             and tenant in (None, job.tenant)
             and self._shows(job)
@@ -201,7 +221,7 @@ class Desk:
             waits = job.state is JobState.WAITING
             return replace(job, state=JobState.QUEUED, eta=eta) if waits else None
 
-        released = [job for id in ids if (job := self.records.change(id, queued))]
+        released = [job for id in ids if (job := self._records.change(id, queued))]
         for job in released:
             self._put(job)
             count("jobs.accepted", plan=job.plan, tenant=job.tenant)
@@ -221,7 +241,7 @@ class Desk:
             waits = job.state is JobState.WAITING and job.answer is None
             return replace(job, answer=answer) if waits else None
 
-        return self.records.change(id, noted)
+        return self._records.change(id, noted)
 
     def settle(self, id: str, answer: Mapping[str, Any]) -> Job | None:
         """End a job that waits, with nothing to do but this answer; None: it does not wait."""
@@ -233,9 +253,9 @@ class Desk:
                 return None
             return replace(job, state=JobState.DONE, answer=answer, ended_at=now)
 
-        done = self.records.change(id, settled)
+        done = self._records.change(id, settled)
         if done is not None:
-            self.records.tidy(id)
+            self._records.tidy(id)
         return done
 
     def retry(self, refs: Iterable[str]) -> builtins.list[Job]:
@@ -284,7 +304,7 @@ class Desk:
             if job.state in wanted and (job.ended_at or job.accepted_at) <= before
         ]
         if not dry_run:
-            chosen = [job for job in chosen if self.records.remove(job)]
+            chosen = [job for job in chosen if self._records.remove(job)]
         return PurgeResult(jobs=tuple(chosen), dry_run=dry_run)
 
     def forget(self, scope: Scope) -> ForgottenJobs:
@@ -301,7 +321,7 @@ class Desk:
         self._refuse_scoped("forget")
         if not scope:
             raise ScopeError("forget needs a scope; without one, all jobs would be meant")
-        return forgetting.forget_scope(self.records, scope, now=self.clock())
+        return forgetting.forget_scope(self._records, scope, now=self.clock())
 
     def concerned(self, scope: Scope | None, words: Words) -> builtins.list[tuple[Job, int]]:
         """The jobs that `forget` and `forget_words` mean, and how many conversations would go.
@@ -311,7 +331,7 @@ class Desk:
             words: of memories.
         """
         self._refuse_scoped("concerned")
-        return [*forgetting.concerned(self.records, scope, words)]
+        return [*forgetting.concerned(self._records, scope, words)]
 
     def forget_words(self, words: Words) -> ForgottenJobs:
         """Take out answers that name memories, and conversations of their people that say them.
@@ -322,7 +342,7 @@ class Desk:
             StorageError: as for `forget`.
         """
         self._refuse_scoped("forget_words")
-        return forgetting.forget_words(self.records, words, now=self.clock())
+        return forgetting.forget_words(self._records, words, now=self.clock())
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -344,9 +364,9 @@ class Desk:
 
         Whoever is killed in between has acknowledged nothing; the next call with the key goes on.
         """
-        self.records.open(job)
-        if not self.records.create(job):
-            there = self.records.find(job.id)
+        self._records.open(job)
+        if not self._records.create(job):
+            there = self._records.find(job.id)
             if there is None:
                 return None
             if there.digest != job.digest:
@@ -357,7 +377,7 @@ class Desk:
                 )
             if not self._halfway(there):
                 return there
-        self.records.put_payload(job.id, payload)
+        self._records.put_payload(job.id, payload)
         now = self._tidy_ended(job.id)
         if now is not None and now.state is JobState.QUEUED:
             self._put(now)
@@ -366,20 +386,20 @@ class Desk:
 
     def _tidy_ended(self, id: str) -> Job | None:
         """The job; a payload that came late, as a worker was faster, does not stay."""
-        job = self.records.find(id)
+        job = self._records.find(id)
         if job is None or job.state is JobState.DONE:
-            self.records.tidy(id)
+            self._records.tidy(id)
         return job
 
     def _halfway(self, job: Job) -> bool:
         """Whether its payload has not come yet."""
         fresh = job.state in (JobState.QUEUED, JobState.WAITING) and job.attempts == 0
-        return fresh and self.records.payload(job.id) is None
+        return fresh and self._records.payload(job.id) is None
 
     def _put(self, job: Job) -> None:
         """Tell the workers. Where the queue fails, they see it by the ledger, a little later."""
         try:
-            self.queue.put(job.plan, job.id, priority=job.priority)
+            self._queue.put(job.plan, job.id, priority=job.priority)
         except StorageError as error:
             _LOG.warning("job %s is accepted, and waits for the queue: %s", job.id, error)
 
@@ -391,13 +411,13 @@ class Desk:
             new = replace(now, state=state, attempts=0, error="", due_at=None, ended_at=None)
             return replace(new, retries=now.retries + 1)
 
-        if self.records.payload(job.id) is None:
+        if self._records.payload(job.id) is None:
             raise ConflictError(
                 f"job {job.id} is {job.state}, and nothing is left of it to try again",
                 ids=[job.id],
             )
-        self.records.open(job)
-        changed = self.records.change(job.id, renewed)
+        self._records.open(job)
+        changed = self._records.change(job.id, renewed)
         if changed is None:
             raise ConflictError(
                 f"job {job.id} is {job.state}; only dead and failed ones are tried again",
@@ -408,10 +428,10 @@ class Desk:
 
     def _expected(self, plan: ServicePlan) -> float | None:
         """Seconds in which a job that is queued now is likely to be done."""
-        pace = self.records.pace(plan)
+        pace = self._records.pace(plan)
         if pace is None:
             return None
-        rounds = math.ceil((self.queue.length(plan) + 1) / pace.slots)
+        rounds = math.ceil((self._queue.length(plan) + 1) / pace.slots)
         return round(rounds * pace.seconds, 3)
 
 

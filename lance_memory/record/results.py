@@ -10,6 +10,7 @@ from enum import StrEnum
 from lance_memory.html import Told
 from lance_memory.record import shown
 from lance_memory.record.memory import Memory, Scope, State
+from lance_memory.wording import shown as line
 from lance_memory.wording import some
 
 __all__ = [
@@ -32,6 +33,10 @@ __all__ = [
     "Understood",
     "WriteResult",
 ]
+
+
+_LISTED = 10
+"""Hits that are told one by one."""
 
 
 class Outcome(StrEnum):
@@ -182,6 +187,10 @@ class Hit:
     words: float | None = None
     parts: ScoreParts = field(default_factory=ScoreParts)
 
+    def __repr__(self) -> str:
+        one = self.memory
+        return f"<Hit {self.score:.3f} {line(one.content)!r}; {one.scope}, id {one.id}>"
+
     def explain(self) -> str:
         """The score and its parts in one line."""
         seen = [
@@ -230,6 +239,11 @@ class SearchResult:
     hits: tuple[Hit, ...]
     understood: Understood = field(default_factory=Understood)
     degraded: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        without = f", without {', '.join(self.degraded)}" if self.degraded else ""
+        listed = some(self.hits, _LISTED)
+        return f"<SearchResult [{listed}]; mode {self.mode}, version {self.version}{without}>"
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -8,6 +8,7 @@ from lance_memory.sharing.grant import (
     SharedMemory,
     SharedResult,
 )
+from lance_memory.sharing.looked import may_receive
 from lance_memory.sharing.reach import Reach
 from lance_memory.sharing.rows import (
     check_changes,
@@ -32,6 +33,7 @@ __all__ = [
     "grants",
     "grants_in",
     "grants_to",
+    "may_receive",
     "received_by",
     "row_of",
 ]

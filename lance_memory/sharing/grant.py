@@ -6,13 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from lance_memory.record.memory import Memory, Scope
 from lance_memory.record.results import Hit, Understood
-from lance_memory.wording import counted
+from lance_memory.wording import counted, shown, some
 
-__all__ = ["Grant", "GrantState", "Rights", "SharedHit", "SharedMemory", "SharedResult"]
+__all__ = ["TIMES", "Grant", "GrantState", "Rights", "SharedHit", "SharedMemory", "SharedResult"]
+
+TIMES: Final = ("since", "until", "valid_at")
+"""The filters that are moments; a grant keeps them as text."""
+
+
+_LISTED = 10
+"""Hits that are told one by one."""
 
 
 class Rights(StrEnum):
@@ -60,6 +67,13 @@ class Grant:
     created_at: datetime
     state: GrantState = GrantState.ACTIVE
 
+    def __str__(self) -> str:
+        until = "" if self.expires_at is None else f" until {self.expires_at.isoformat()}"
+        return f"{self.receiver} may {self.rights} {self.what} of {self.giver}{until}"
+
+    def __repr__(self) -> str:
+        return f"<Grant {self}; {self.state}, id {self.id}>"
+
     @property
     def what(self) -> str:
         """What is shared, in words."""
@@ -103,6 +117,9 @@ class SharedMemory:
     memory: Memory
     grant: Grant
 
+    def __repr__(self) -> str:
+        return f"<SharedMemory {_told(self.memory, self.grant)}>"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedHit:
@@ -110,6 +127,9 @@ class SharedHit:
 
     hit: Hit
     grant: Grant
+
+    def __repr__(self) -> str:
+        return f"<SharedHit {self.score:.3f} {_told(self.memory, self.grant)}>"
 
     @property
     def memory(self) -> Memory:
@@ -135,6 +155,11 @@ class SharedResult:
     understood: Understood = field(default_factory=Understood)
     degraded: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        without = f", without {', '.join(self.degraded)}" if self.degraded else ""
+        listed = some(self.hits, _LISTED)
+        return f"<SharedResult [{listed}]; mode {self.mode}, version {self.version}{without}>"
+
     def __iter__(self) -> Iterator[SharedHit]:
         return iter(self.hits)
 
@@ -143,3 +168,9 @@ class SharedResult:
 
     def __getitem__(self, place: int) -> SharedHit:
         return self.hits[place]
+
+
+def _told(memory: Memory, grant: Grant) -> str:
+    """In one line: what it says, who shares it, its id and the grant's."""
+    text = shown(memory.content)
+    return f"{text!r} shared by {grant.giver}; {memory.scope}, id {memory.id}, grant {grant.id}"

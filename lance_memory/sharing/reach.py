@@ -20,11 +20,9 @@ from lance_memory.record.filters import (
 )
 from lance_memory.record.memory import Memory
 from lance_memory.record.times import parse_instant
-from lance_memory.sharing.grant import Grant, Rights
+from lance_memory.sharing.grant import TIMES, Grant, Rights
 
 __all__ = ["Reach"]
-
-_TIMES = ("since", "until", "valid_at")
 
 Passing = Callable[[Collection[str], str], Collection[str]]
 """Of some ids, those whose rows pass a predicate."""
@@ -43,10 +41,25 @@ class Reach:
     moment: datetime
 
     @cached_property
+    def meant(self) -> str | None:
+        """The rows that one of the grants means, visible or not; None: there is no grant.
+
+        It is the same at every moment, and a search counts but once what passes it.
+        """
+        several = [text for _, text in self._ranked]
+        return all_of(REMEMBERED, any_of(*several)) if several else None
+
+    @property
     def predicate(self) -> str | None:
         """The rows that one of the grants shares; None: there is no grant."""
-        several = [text for _, text in self._ranked]
-        return all_of(REMEMBERED, visible(self.moment), any_of(*several)) if several else None
+        return self.visible(self.moment) if self.meant else None
+
+    def visible(self, moment: datetime | None) -> str | None:
+        """Of the rows that the grants mean those that have not expired at another moment.
+
+        None: as if nothing had expired.
+        """
+        return all_of(self.meant or is_one_of("id", ()), visible(moment))
 
     def behind(self, memories: Sequence[Memory], passing: Passing) -> list[Grant]:
         """For each of the memories, which pass the predicate, the grant that lets it be read.
@@ -97,4 +110,4 @@ def _rows_of(grant: Grant) -> str | None:
 
 
 def _read(name: str, value: Any) -> Any:
-    return parse_instant(value, name) if name in _TIMES else value
+    return parse_instant(value, name) if name in TIMES else value

@@ -21,15 +21,13 @@ from lance_memory.record.filters import (
     prefixed,
     visible,
 )
+from lance_memory.record.keys import GRANT
 from lance_memory.record.memory import Kind, Memory, Relationship, Scope, State
 from lance_memory.record.rows import to_memories
 from lance_memory.sharing.grant import Grant, GrantState, Rights
 from lance_memory.sharing.terms import Terms
 
 __all__ = ["check_changes", "grants", "grants_in", "grants_to", "received_by", "row_of"]
-
-_KEYS = "workspace:grant/"
-"""How the key of every grant begins."""
 
 _SHARES = "shares"
 """Relation of a grant to a memory that it names."""
@@ -60,7 +58,7 @@ def row_of(
     edges = [Relationship(relation=_SHARES, target=target) for target in ids or ()]
     return {
         "id": id,
-        "key": f"{_KEYS}{id}",
+        "key": f"{GRANT}{id}",
         "kind": str(Kind.WORKSPACE),
         "content": f"grant {id}: {terms.giver} shares with {to}, to {terms.rights}",
         "relationships": edges,
@@ -80,7 +78,7 @@ def row_of(
 def _grant_in(memory: Memory, *, moment: datetime) -> Grant | None:
     """The grant that a row of a workspace keeps; None: it keeps none that can be read."""
     told, key = memory.metadata, memory.key or ""
-    if memory.kind is not Kind.WORKSPACE or key != f"{_KEYS}{memory.id}":
+    if memory.kind is not Kind.WORKSPACE or key != f"{GRANT}{memory.id}":
         return None
     where = told.get("where")
     texts = [told.get(name) for name in ("with_user", "with_agent", "reason", "granted_by")]
@@ -146,7 +144,7 @@ def received_by(scope: Scope, *, moment: datetime) -> str | None:
 
 def grants() -> str:
     """The rows of grants."""
-    return f"{equals('kind', Kind.WORKSPACE)} AND {prefixed('key', _KEYS)}"
+    return f"{equals('kind', Kind.WORKSPACE)} AND {prefixed('key', GRANT)}"
 
 
 def grants_to(scope: Scope) -> str | None:

@@ -13,12 +13,11 @@ from lance_memory.record.filters import Filter, Where
 from lance_memory.record.memory import SCOPE_LEVELS, Kind, Scope
 from lance_memory.record.times import storable, utc
 from lance_memory.record.values import text_value
-from lance_memory.sharing.grant import Rights
+from lance_memory.sharing.grant import TIMES, Rights
 
 __all__ = ["Terms"]
 
 _PEOPLE = ("user", "agent")
-_TIMES = ("since", "until", "valid_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ def _filter(giver: Scope, where: Where) -> dict[str, Any]:
         raise InvalidInputError("kind 'workspace' is what an agent is told; it is not shared")
     names = {level: given[level] for level in SCOPE_LEVELS if level in given}
     least = {f"min_{name}": given.get(f"min_{name}") for name in ("importance", "quality")}
-    times = {name: utc(given[name], name).isoformat() for name in _TIMES if name in given}
+    times = {name: utc(given[name], name).isoformat() for name in TIMES if name in given}
     several: dict[str, Any] = {
         "kinds": None if checked.kinds is None else list(map(str, checked.kinds)),
         "tags": list(checked.tags) or None,

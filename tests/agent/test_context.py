@@ -136,6 +136,19 @@ def test_an_event_brings_what_was_said_around_it(ana):
     assert not any(item.reason.startswith("right") for item in alone)
 
 
+def test_what_says_nothing_is_left_out_though_it_stands_beside_a_hit(ana):
+    """Guards: "Noted." and "Sure!" came in as neighbours of the best hit."""
+    talk = ["my helmet is in the red bag", "Noted.", "is the helmet in the bag?", "Yes."]
+    for n, said in enumerate([*talk, "tell me about the helmet", "Sure!"]):
+        ana.working.append_message("bag", "user" if n % 2 == 0 else "assistant", said)
+    ana.flush("bag")
+    pack = ana.context("now", "where is the helmet", 800)
+    said = {item.text.split(": ", 1)[1] for item in pack if item.source == "episodic"}
+    assert {*talk} - {"Noted."} <= said
+    assert not {"Noted.", "Sure!"} & said
+    assert {drop.reason for drop in pack.dropped if drop.source == "episodic"} == {"weak"}
+
+
 def test_a_message_that_was_flushed_and_said_again_stands_there_once(ana):
     ana.working.append_message("now", "user", "i like to ride along the river")
     pack = ana.context("now", ASKED, 400)
@@ -211,7 +224,7 @@ def test_an_embedder_that_fails_leaves_the_words(ana, slow, mode, latency):
 
 
 def test_a_source_that_fails_costs_the_others_nothing(ana):
-    ana.store.ledger.close()
+    ana.store._whole_ledger().close()
     for file in Path(ana.store.uri).rglob("*ledger*"):
         file.write_bytes(b"no database") if file.is_file() else None
     pack = ana.context("now", ASKED, 400)

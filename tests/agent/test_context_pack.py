@@ -24,6 +24,7 @@ from lance_memory import (
 )
 from lance_memory.agent.context.candidate import Candidate
 from lance_memory.agent.context.pack import packed
+from lance_memory.agent.context.scale import on_scale_of
 from lance_memory.agent.context.score import (
     freshness,
     hit_relevance,
@@ -36,6 +37,7 @@ from lance_memory.agent.context.score import (
 
 DAY = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NOBODY = Scope()
+ANN = Scope(tenant="t", user="ann")
 
 
 def words(texts):
@@ -57,8 +59,10 @@ COUNTERS = [words, together, fewer, lambda texts: [7] * len(texts), lambda t: [l
 
 
 def one(id, content="", relevance=1.0, source="episodic", **more):
-    kind = Kind.EPISODIC if source == "distilled" else Kind(source)
+    kind = Kind.EPISODIC if source in ("distilled", "shared") else Kind(source)
     given = {"at": DAY, "who": "ann", "content": content or f"text of {id}", **more}
+    if source == "shared":
+        given = {"shared_by": ANN, "scope": ANN, **given}
     return Candidate(id=id, source=ContextSource(source), kind=kind, relevance=relevance, **given)
 
 
@@ -139,15 +143,15 @@ def test_nothing_stands_beside_its_successor_its_source_or_itself(found):
     for candidate in chosen.values():
         others = [c for c in chosen.values() if c is not candidate]
         assert all(tells(others, every[id]) for id in candidate.outdated_by)
-    said = {c.ref for c in chosen.values() if c.ref and c.verbatim and not c.outdated_by}
-    assert not [c.id for c in chosen.values() if c.ref in said and not c.verbatim]
+    said = {c.event for c in chosen.values() if c.event and c.verbatim and not c.outdated_by}
+    assert not [c.id for c in chosen.values() if c.event in said and not c.verbatim]
 
 
 def tells(some, other):
     """Whether one of them is it, the message that it was taken from, or says the same."""
     return any(
         c.id == other.id
-        or (c.verbatim and other.ref and c.ref == other.ref)
+        or (c.verbatim and other.event and c.event == other.event)
         or c.content.split() == other.content.split()
         for c in some
     )
@@ -342,19 +346,28 @@ def test_relevance_is_what_the_formulas_say():
     assert [snapshot_relevance(q, 0.8) for q in (1.0, None, 0.5)] == pytest.approx([0.8, 0.8, 0.6])
 
 
-def test_of_noise_counts_only_what_its_neighbours_gave_it():
-    def hit(similarity, bm25=None, **parts):
-        times = {"created_at": DAY, "updated_at": DAY, "state_at": DAY}
-        memory = Memory(id="m", revision=1, content="x", content_hash="", **times)
-        score = ScoreParts(**parts)
-        given = {"memory": memory, "score": 1.0, "similarity": similarity, "words": bm25}
-        return Hit(parts=score, **given)
+def hit(similarity, bm25=None, *, content="x", score=1.0, **parts):
+    times = {"created_at": DAY, "updated_at": DAY, "state_at": DAY}
+    memory = Memory(id="m", revision=1, content=content, content_hash="", **times)
+    given = {"memory": memory, "score": score, "similarity": similarity, "words": bm25}
+    return Hit(parts=ScoreParts(**parts), **given)
 
+
+def test_of_noise_counts_only_what_its_neighbours_gave_it():
     assert hit_relevance(hit(0.01, vector=1.0), 0.05) == 0.0
     assert hit_relevance(hit(0.01, vector=0.6, neighbours=0.2), 0.05) == pytest.approx(0.25)
     assert hit_relevance(hit(0.05, vector=1.0), 0.05) == 1.0
     assert hit_relevance(hit(0.01, 2.5, vector=0.1, words=0.9), 0.05) == 1.0
     assert hit_relevance(hit(None, words=1.0), 0.05) == 1.0
+
+
+def test_a_message_that_says_nothing_is_noise_whatever_its_cosine():
+    near = {"vector": 0.6, "neighbours": 0.2, "actor": 0.2}
+    assert hit_relevance(hit(0.4, content="Noted.", **near), 0.05) == 0.0
+    assert (
+        hit_relevance(hit(0.4, 1.5, content="Noted.", words=1.0), 0.05) == 1.0
+    )  # it was asked for
+    assert hit_relevance(hit(0.4, content="Porto.", **near), 0.05) == 1.0
 
 
 def test_what_stands_next_to_a_hit_gets_a_part_of_its_relevance():
@@ -370,12 +383,110 @@ def test_what_stands_next_to_a_hit_gets_a_part_of_its_relevance():
     assert [c.relevance for c in with_neighbours(better, around)][:2] == [0.8, 0.7]
 
 
+@pytest.mark.parametrize("said", ["Noted.", "Sure!", "I will.", "Ok, I will.", "\U0001f44d"])
+@pytest.mark.parametrize("asked", ["I moved to Porto.", "Could you note that I moved?"])
+def test_a_neighbour_that_says_nothing_by_itself_gets_nothing(said, asked):
+    """Guards: "Noted." stood in the pack, as it came right after a hit."""
+    around = [(one("n", said, 0), "hit", 1), (one("p", said, 0), "hit", -1)]
+    assert [c.id for c in with_neighbours([one("hit", asked)], around)] == ["hit"]
+    known = with_neighbours([one("hit", asked), one("n", said, 0.01)], around)
+    assert {c.id: c.relevance for c in known} == {"hit": 1.0, "n": 0.01}
+
+
+def test_a_bare_yes_or_no_counts_right_after_what_asks():
+    around = [(one("yes", "Yes!", 0), "hit", 1)]
+    asks, tells = one("hit", "Did you get the job?"), one("hit", "You got the job.")
+    assert [c.id for c in with_neighbours([asks], around)] == ["hit", "yes"]
+    assert [c.id for c in with_neighbours([tells], around)] == ["hit"]
+    before = [(one("yes", "Yes!", 0), "hit", -1)]
+    assert [c.id for c in with_neighbours([asks], before)] == ["hit"]
+
+
 def test_equal_scores_are_ordered_by_source_and_id():
     found = [one("b"), one("a"), one("z", source="working"), one("a1", source="profile")]
+    found.append(one("0", source="shared"))
     shares = {"profile": ContextShare()}
     assert [s.candidate.id for s in scored(found, ContextOptions(shares=shares))] == [
-        "z", "a", "b", "a1",
+        "z", "a", "b", "a1", "0",
     ]  # fmt: skip
+
+
+# -- what others share ------------------------------------------------------------------------
+
+
+def test_the_text_and_the_citation_say_who_shares():
+    giver = Scope(tenant="t", user="ann", session="s1")
+    found = one("m", "the door code is 42", source="shared", shared_by=giver, until=DAY)
+    made = pack(found, within=Scope(tenant="t", user="bob"))
+    assert made.text.splitlines()[2:5] == [
+        "## Shared by others",
+        "1 Mar 2025",
+        "#1 ann (shared by user=ann session=s1, until 1 Mar 2025): the door code is 42",
+    ]
+    assert (made.items[0].shared_by, made.items[0].scope) == (giver, ANN)
+    alike = pack(found, within=Scope(tenant="t", user="ann", session="s1", agent="x"))
+    assert "(shared by user=ann session=s1, " in alike.text  # where all of it is the reader's too
+
+
+def test_in_a_session_of_python_items_are_short_and_have_their_ids():
+    found = one("m", "word " * 40, source="shared", shared_by=ANN)
+    made = pack(found, one("weak", "other", 0.01), within=Scope(tenant="t", user="bob"))
+    (item,), (dropped,) = made.items, made.dropped
+    assert repr(item) == (
+        f"<ContextItem '{item.text[:59].rstrip()}…' shared, score 1.000, {item.tokens} tokens; "
+        "shared by tenant=t/user=ann, id m>"
+    )
+    assert repr(dropped) == (
+        "<DroppedItem episodic, score 0.010: weak (relevance 0.010 below 0.05); id weak>"
+    )
+
+
+def test_what_others_share_has_a_quarter_of_the_budget_unless_asked_for():
+    found = [one(f"m{n}", f"word number {n}", source="shared") for n in range(40)]
+    own = one("own", relevance=0.1)
+    made = pack(*found, own, budget=200)
+    spent = sum(item.tokens for item in made.items if item.source == "shared")
+    assert 30 < spent <= 50
+    assert "own" in ids(made)
+    none = pack(*found, own, budget=200, shares={"shared": ContextShare(items=0)})
+    assert ids(none) == ["own"]
+
+
+def test_hits_of_another_search_are_put_on_the_scale_of_ones_own():
+    own = [
+        hit(0.9, 4.0, score=1.0, vector=0.5, words=0.5),
+        hit(0.7, 2.0, score=0.5, vector=0.25, words=0.25),
+    ]
+    assert [h.score for h in on_scale_of(own, own)] == [1.0, 0.5]
+    theirs = [
+        hit(
+            0.6, score=1.0, vector=1.0
+        ),  # the best of what is shared, and further than all of one's own
+        hit(0.5, score=0.5, vector=0.5),
+        hit(0.8, 3.0, score=0.9, vector=0.9),
+        hit(0.99, 9.0, score=0.9, vector=0.9),
+    ]
+    scores = [h.score for h in on_scale_of(own, theirs)]
+    assert scores == pytest.approx([0.125, 0.0, 0.375 + 0.375, 1.0])
+
+
+def test_where_there_is_nothing_to_compare_with_others_keep_their_scores():
+    theirs = [hit(0.6, score=1.0, vector=1.0), hit(0.5, score=0.5, vector=0.5)]
+    assert on_scale_of([], theirs) == theirs
+    words = [hit(None, 2.0, score=1.0, words=1.0)]  # the vector leg did not answer
+    assert [h.score for h in on_scale_of(words, theirs)] == [1.0, 0.5]
+    alone = [hit(0.6, score=1.0, vector=1.0)]  # as the search: 0.1 of a cosine is the whole scale
+    assert [h.score for h in on_scale_of(alone, theirs)] == pytest.approx([1.0, 0.0])
+
+
+def test_one_ref_of_two_people_names_two_events():
+    """Guards: a message of one hid what was taken from another's message of the same ref."""
+    said = one("said", "I like tea", ref="r1", verbatim=True, scope=Scope(user="bob"))
+    fact = one("fact", "ann likes figs", source="shared", ref="r1")
+    other = one("other", "I like figs", source="shared", ref="r1", verbatim=True)
+    assert set(ids(pack(said, fact))) == {"said", "fact"}
+    assert set(ids(pack(said, other))) == {"said", "other"}
+    assert ids(pack(fact, other)) == ["other"]
 
 
 # -- options ----------------------------------------------------------------------------------

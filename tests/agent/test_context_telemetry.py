@@ -26,6 +26,7 @@ agent.context("xylophone", "xylophone", 200)
 agent.semantic.add("a xylophone has bars")
 agent.working.append_message("xylophone", "user", "I play the xylophone")
 pack = agent.context("xylophone", "which bars has a xylophone", 200)
+agent.procedural.learn("play", context="a concert", steps=["hit the bars"])
 away = True
 agent.context("xylophone", "another xylophone", 200)
 found = {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 import pytest
 
-from lance_memory import Agent, MemoryStore
+from lance_memory import Agent, ContextOptions, MemoryStore
 
 ASKED = ("context", "is the kettle broken", "--user", "ann", "--session", "today")
 
@@ -36,6 +39,57 @@ def test_it_explains_which_items_and_what_was_left_out(lmem, store, talk):
     assert header.split() == ["ITEM", "SOURCE", "SCORE", "TOKENS", "MEMORY", "BECAUSE"]
     assert rows[0].split()[:2] == ["#1", "episodic"]
     assert any(row.split()[:2] == ["LEFT", "OUT"] for row in rows)
+
+
+def test_the_explanation_has_short_ids_and_fits_the_terminal(lmem, store, talk):
+    """Guards: whole ids in BECAUSE, each folded over four lines."""
+    opened = MemoryStore.open(store, create=False)
+    agent = Agent(opened.scoped(user="ann"))
+    said = ["my kettle is broken since monday", "it was green", "where is the kettle now"]
+    for n, text in enumerate(said):
+        agent.working.append_message("past", "user", text, ref=f"past/{n}")
+    agent.flush("past")
+    opened.close()
+    done = lmem(*ASKED, "--explain", "--mode", "hybrid")
+    told = done.out.partition("\n\n")[2]
+    assert max(map(len, told.splitlines())) <= 80
+    assert not re.findall(r"[0-9a-f]{4}-[0-9a-f]{12}", told)
+    (named,) = re.findall(r"right after (\S+)", told)
+    assert lmem("get", named).code == 0  # what is shown can be typed
+
+
+def test_what_others_share_is_told_with_who_shares_it(lmem, store, talk):
+    given = ("share", "--user", "bob", "--everything", "--with-user", "ann", "--yes")
+    assert lmem("add", "the kettle is broken says bob", "--user", "bob").code == 0
+    assert lmem(*given).code == 0
+    told = lmem(*ASKED, "--explain").out
+    assert "memory (shared by user=bob): the kettle is broken says bob" in told
+    assert re.search(r"^#\d+ +shared ", told, re.MULTILINE)
+    items = lmem(*ASKED, "--format", "jsonl").lines
+    assert {item["source"] for item in items if item["shared_by"] == {"user": "bob"}} == {"shared"}
+    assert "bob" not in lmem(*ASKED, "--no-shared", "--explain").out
+
+
+def test_how_a_pack_is_made_can_be_said(lmem, store, talk):
+    """Each option reaches the pack; those of a library call alone are `shares` and `tokenizer`."""
+
+    def asked(*options):
+        return lmem(*ASKED, "--format", "json", *options).json
+
+    plain = asked()
+    assert {item["source"] for item in plain["items"]} == {"episodic", "working"}
+    weak = {one["reason"] for one in asked("--min-score", "1")["dropped"]}
+    assert weak == {"weak"}
+    assert {item["source"] for item in asked("-k", "0")["items"]} == {"working"}
+    assert {item["source"] for item in asked("--recent", "0")["items"]} == {"episodic"}
+    assert max(item["tokens"] for item in asked("--longest", "0.01")["items"]) <= 20
+    for options in (["--lead", "0"], ["--procedures", "0"], ["--relevance", "1"]):
+        assert asked(*options)["items"] == plain["items"], options
+    known = {field.name for field in fields(ContextOptions)}
+    told = lmem("context", "--help").out
+    missing = {name for name in known if f"--{name.replace('_', '-')} " not in told}
+    assert missing == {"budget_tokens", "k", "shared", "shares", "tokenizer"}
+    assert all(option in told for option in ("--budget ", "-k ", "--no-shared "))
 
 
 def test_a_budget_below_the_frame_is_told_and_not_that_nothing_was_found(lmem, store, talk):
@@ -72,6 +126,7 @@ def test_the_mode_the_ids_and_stdin_are_as_asked(lmem, store):
         (["context", " ", "--user", "ann", "--session", "s"], "query"),
         (["context", "x", "--user", "ann", "--session", "s", "--budget", "0"], "budget"),
         (["context", "x", "--user", "ann", "--session", "s", "--mode", "words"], "hybrid"),
+        (["context", "x", "--user", "ann", "--session", "s", "--min-score", "2"], "--min-score"),
     ],
 )
 def test_what_makes_no_sense_is_told(lmem, store, words, message):

@@ -230,8 +230,9 @@ def _inside(answer) -> Iterator[str]:
         yield repr(answer)
         if type(answer).__str__ is not object.__str__:
             yield str(answer)
+        whole = hasattr(type(answer).__repr__, "__wrapped__")  # one that was written tells less
         for field in dataclasses.fields(answer):
-            if not (field.repr and _is_plain(getattr(answer, field.name))):
+            if not (whole and field.repr and _is_plain(getattr(answer, field.name))):
                 yield from _told(getattr(answer, field.name))
     elif isinstance(answer, Iterable):
         for item in answer:

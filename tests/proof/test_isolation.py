@@ -223,6 +223,18 @@ def test_every_public_verb_and_parameter_is_in_the_tables():
     assert parameters == set(), "say in isolation_arguments.py which of their values are another's"
 
 
+def test_nothing_public_hides_in_a_handle_beside_the_verbs_of_its_class(shared):
+    """Guards: the desk of a scoped handle had everybody's jobs in an attribute of the instance."""
+    handle = shared.store.scoped(**HANDLES[FULL])
+    hidden = {
+        f"{surface}.{name}"
+        for surface, (cls, made) in SURFACES.items()
+        for name in vars(made(handle)).keys() - {*dir(cls)}
+        if not name.startswith("_") and not arguments.known(arguments.PLAIN, surface, name)
+    }
+    assert hidden == set(), "say in isolation_arguments.py what these are, or make them private"
+
+
 def test_what_is_told_to_the_owner_is_seen_as_a_leak_to_others(built, shared):
     """The test would see a leak in whatever form an answer has."""
     boundary, store = shared.bounds[FULL], shared.store

@@ -130,6 +130,21 @@ def test_hits_say_whose_they_are_and_by_which_grant(team):
     assert bob.sharing.get("red-2").memory.content == REDS[2]
 
 
+def test_in_a_session_of_python_it_is_short_and_has_the_ids(team):
+    ana, bob = team
+    grant = ana.sharing.share(["red-0"], with_=BOB)
+    memory = ana.get("red-0")
+    told = f"'red note 0 about tea' shared by tenant=t/user=ana; {memory.scope}, id {memory.id}"
+    assert repr(grant) == (
+        f"<Grant tenant=t/user=bob may read 1 memory of tenant=t/user=ana; active, id {grant.id}>"
+    )
+    assert repr(bob.sharing.get("red-0")) == f"<SharedMemory {told}, grant {grant.id}>"
+    result = bob.sharing.search("tea")
+    hit = f"<SharedHit 1.000 {told}, grant {grant.id}>"
+    assert repr(result[0]) == hit
+    assert repr(result) == f"<SharedResult [{hit}]; mode hybrid, version {bob.version}>"
+
+
 def test_all_givers_are_ranked_together(team, store):
     ana, bob = team
     cleo = store.scoped(tenant="t", user="cleo")

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_memory.record.memory import Kind, Scope
 
-__all__ = ["Candidate", "ContextSource"]
+__all__ = ["Candidate", "ContextSource", "Event", "event"]
+
+Event: TypeAlias = tuple[str, str, str, str]
+"""Tenant, user, agent and ref: two people's events may have one ref."""
+
+
+def event(scope: Scope, ref: str) -> Event | None:
+    """The event of whoever has that scope with that ref; None: it has none."""
+    return (scope.tenant, scope.user, scope.agent, ref) if ref else None
 
 
 class ContextSource(StrEnum):
@@ -21,6 +30,7 @@ class ContextSource(StrEnum):
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
     DISTILLED = "distilled"
+    SHARED = "shared"
     EPISODIC = "episodic"
     WORKING = "working"
 
@@ -40,6 +50,7 @@ class Candidate:
         at: when it happened, UTC.
         until: when it ceased to be true, UTC; None: it did not.
         scope: whose it is.
+        shared_by: who let it be read, of what is somebody else's.
         place: among what happened at the same time, the greater the later.
         ref: the event that it comes from, as in `Memory.source_ref`.
         verbatim: whether it is what was said at that event, and not something made of it.
@@ -60,6 +71,7 @@ class Candidate:
     at: datetime | None = None
     until: datetime | None = None
     scope: Scope = field(default_factory=Scope)
+    shared_by: Scope | None = None
     place: int = 0
     ref: str = ""
     verbatim: bool = False
@@ -68,3 +80,8 @@ class Candidate:
     outdated_by: frozenset[str] = frozenset()
     partly: bool = False
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def event(self) -> Event | None:
+        """What it comes from; None: it is not known."""
+        return event(self.scope, self.ref)

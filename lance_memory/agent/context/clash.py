@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_memory.agent.context.candidate import Candidate, ContextSource
+from lance_memory.agent.context.candidate import Candidate, ContextSource, Event
 from lance_memory.agent.context.result import DropReason
 
 __all__ = ["Taken", "Why", "stands_for"]
@@ -16,9 +16,9 @@ class Taken:
     def __init__(self) -> None:
         self._ids: set[str] = set()
         self._texts: dict[tuple[bool, str], str] = {}
-        self._said: dict[str, str] = {}
+        self._said: dict[Event, str] = {}
         self._outdated: set[str] = set()
-        self._made: dict[str, dict[str, None]] = {}
+        self._made: dict[Event, dict[str, None]] = {}
         self._sources: dict[str, str] = {}
         self._makings: dict[str, frozenset[str]] = {}
 
@@ -37,16 +37,16 @@ class Taken:
             self._sources.setdefault(source, candidate.id)
         if candidate.made_of:
             self._makings[candidate.id] = candidate.made_of
-        if not candidate.ref:
+        if candidate.event is None:
             return ()
         if not candidate.verbatim:
-            self._made.setdefault(candidate.ref, {})[candidate.id] = None
+            self._made.setdefault(candidate.event, {})[candidate.id] = None
             return ()
-        self._said.setdefault(candidate.ref, candidate.id)
+        self._said.setdefault(candidate.event, candidate.id)
         if candidate.outdated_by:  # what still holds of it is told by its facts
             self._outdated.add(candidate.id)
             return ()
-        return tuple(self._made.pop(candidate.ref, ()))
+        return tuple(self._made.pop(candidate.event, ()))
 
     def _related(self, candidate: Candidate) -> Why | None:
         """What is in that it was made of, that was made of it, or that was made of the same."""
@@ -65,7 +65,7 @@ class Taken:
         for talk in (False,) if talking else (False, True):
             if same := self._texts.get((talk, _plain(candidate.content))):
                 return DropReason.DUPLICATE, f"{same} says the same"
-        said = self._said.get(candidate.ref)
+        said = self._said.get(candidate.event) if candidate.event else None
         if said and (candidate.verbatim or said not in self._outdated):
             return DropReason.DUPLICATE, f"said in {said}"
         return None
@@ -73,7 +73,7 @@ class Taken:
 
 def stands_for(one: Candidate, other: Candidate) -> bool:
     """Whether one says what the other says: it is it, its message, or the same text."""
-    message = one.verbatim and bool(one.ref) and one.ref == other.ref
+    message = one.verbatim and one.event is not None and one.event == other.event
     return one.id == other.id or message or _plain(one.content) == _plain(other.content)
 
 

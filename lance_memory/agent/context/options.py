@@ -54,6 +54,7 @@ SHARES: Final[Mapping[ContextSource, ContextShare]] = MappingProxyType(
         ContextSource.PROCEDURAL: ContextShare(tokens=0.25, items=3),
         ContextSource.PROFILE: ContextShare(weight=0.8, tokens=0.25, items=20),
         ContextSource.DISTILLED: ContextShare(weight=2.0, tokens=0.5, items=5),
+        ContextSource.SHARED: ContextShare(tokens=0.25),
     }
 )
 """Of each source, unless a caller says otherwise."""
@@ -86,6 +87,7 @@ class ContextOptions:
         mode: which memory mode; None: the workspace's, else "hybrid".
         tokenizer: counts tokens; None: the store's embedder does.
         ids: whole ids in the text in place of numbers. An id costs about 25 tokens.
+        shared: look also among what others share with the handle's scope; see `Sharing`.
     """
 
     budget_tokens: int = 2_000
@@ -101,6 +103,7 @@ class ContextOptions:
     mode: MemoryMode | str | None = None
     tokenizer: Count | None = None
     ids: bool = False
+    shared: bool = True
 
     def __post_init__(self) -> None:
         whole("budget_tokens", self.budget_tokens, least=1)
@@ -128,6 +131,7 @@ class ContextOptions:
                 "many numbers"
             )
         flag("ids", self.ids)
+        flag("shared", self.shared)
 
     @property
     def hits(self) -> int:

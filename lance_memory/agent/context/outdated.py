@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
-from lance_memory.agent.context.candidate import Candidate
+from lance_memory.agent.context.candidate import Candidate, Event, event
 from lance_memory.record.filters import Filter, is_one_of
 from lance_memory.record.memory import DISTILLED, Kind, Memory, Scope, State
 from lance_memory.record.rows import to_memories
@@ -20,9 +20,6 @@ from lance_memory.storage import Snapshot
 from lance_memory.store import MemoryStore
 
 __all__ = ["Correction", "corrections", "with_corrections"]
-
-Event: TypeAlias = tuple[str, str, str, str]
-"""Tenant, user, agent and ref."""
 
 _KINDS: Final = (Kind.SEMANTIC, Kind.PROFILE)
 _STATES: Final = (State.ACTIVE, State.SUPERSEDED)
@@ -65,16 +62,18 @@ def corrections(store: MemoryStore, said: Collection[Candidate]) -> dict[Event, 
     replaced: defaultdict[Event, dict[str, Memory]] = defaultdict(dict)
     holding: defaultdict[Event, set[str]] = defaultdict(set)
     for row in rows:
-        event = (row["tenant"], row["user"], row["agent"], row["source_ref"])
+        of_it = (row["tenant"], row["user"], row["agent"], row["source_ref"])
         if row["superseded_by"] is None:
-            holding[event].add(row["id"])
+            holding[of_it].add(row["id"])
             continue
         by = ends.of(row["id"])
-        if by is not None and _stands(by, store.scope, moment) and event != event_of(by):
-            replaced[event][by.id] = by
+        if by is None or event(by.scope, by.source_ref) == of_it:
+            continue
+        if _stands(by, store.scope, moment):
+            replaced[of_it][by.id] = by
     return {
-        event: Correction(by=tuple(by.values()), partly=bool(holding[event] - by.keys()))
-        for event, by in replaced.items()
+        of_it: Correction(by=tuple(by.values()), partly=bool(holding[of_it] - by.keys()))
+        for of_it, by in replaced.items()
     }
 
 
@@ -93,7 +92,7 @@ def with_corrections(
     found = {one.id: one for one in candidates}
     outdated: dict[str, Correction] = {}
     for one in candidates:
-        correction = known.get(_event(one.scope, one.ref)) if one.verbatim else None
+        correction = known.get(one.event) if one.verbatim and one.event else None
         if correction is None:
             continue
         outdated[one.id] = correction
@@ -114,15 +113,6 @@ def with_corrections(
             partly=correction.partly,
         )
     return list(found.values())
-
-
-def event_of(memory: Memory) -> Event:
-    """The event that a memory comes from."""
-    return _event(memory.scope, memory.source_ref)
-
-
-def _event(scope: Scope, ref: str) -> Event:
-    return scope.tenant, scope.user, scope.agent, ref
 
 
 def _stands(memory: Memory, scope: Scope, moment: datetime) -> bool:

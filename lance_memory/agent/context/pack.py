@@ -32,7 +32,7 @@ __all__ = ["Packed", "packed"]
 
 _RECALLED: Final = (
     *(ContextSource.EPISODIC, ContextSource.SEMANTIC),
-    *(ContextSource.PROCEDURAL, ContextSource.DISTILLED),
+    *(ContextSource.PROCEDURAL, ContextSource.DISTILLED, ContextSource.SHARED),
 )
 """What is there for the question's sake alone."""
 
@@ -223,6 +223,7 @@ class _Choice:
             tokens=self._measured.tokens(place),
             text=entry.text(mark(candidate, number, ids=self._options.ids)),
             scope=candidate.scope,
+            shared_by=candidate.shared_by,
             who=candidate.who,
             at=candidate.at,
             ref=candidate.ref,

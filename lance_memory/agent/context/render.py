@@ -20,7 +20,7 @@ content is one of the frame, whatever it says. Days are UTC. Numbers count in th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -28,7 +28,7 @@ from typing import Final
 
 from lance_memory.agent.context.candidate import Candidate, ContextSource
 from lance_memory.agent.context.hygiene import harmless, harmless_name
-from lance_memory.record.memory import Scope
+from lance_memory.record.memory import SCOPE_LEVELS, Scope
 
 __all__ = [
     "END",
@@ -49,6 +49,7 @@ _HEADINGS: Final = {
     ContextSource.SEMANTIC: "## Facts",
     ContextSource.PROCEDURAL: "## Procedures",
     ContextSource.DISTILLED: "## Summaries",
+    ContextSource.SHARED: "## Shared by others",
     ContextSource.EPISODIC: "## Events",
     ContextSource.WORKING: "## This conversation",
 }
@@ -57,6 +58,7 @@ _NOUNS: Final = {
     ContextSource.SEMANTIC: "fact",
     ContextSource.PROCEDURAL: "procedure",
     ContextSource.DISTILLED: "summary",
+    ContextSource.SHARED: "memory",
     ContextSource.EPISODIC: "event",
     ContextSource.WORKING: "message",
 }
@@ -73,8 +75,8 @@ class Entry:
 
     Attributes:
         candidate: whose entry it is.
-        label: who or what, whose if it is somebody else's, until when it was true, and whether it
-            is outdated.
+        label: who or what, whose if it is somebody else's, who shared it, until when it was true,
+            and whether it is outdated.
         lines: of the content, harmless; at least one.
         cut: whether the rest of the content is left out.
     """
@@ -176,15 +178,30 @@ def _place(one: Entry) -> tuple[int, str, int, str]:
 
 def _label(candidate: Candidate, within: Scope) -> str:
     who = harmless_name(candidate.who) or _NOUNS[candidate.source]
-    apart = [
-        f"{level}={harmless_name(name)}"
-        for level, name in candidate.scope.given().items()
-        if level in _OWNER and name != within.names()[level]
-    ]
+    apart = (
+        _named(candidate.scope, within, _OWNER)
+        if candidate.shared_by is None
+        else [f"shared by {_giver(candidate.shared_by, within)}"]
+    )
     until = [f"until {_day(candidate.until)}"] if candidate.until else []
     outdated = "partly outdated" if candidate.partly else "outdated"
     told = ", ".join([*apart, *until, *([outdated] if candidate.outdated_by else [])])
     return f"{who} ({told})" if told else who
+
+
+def _giver(scope: Scope, within: Scope) -> str:
+    """Who shares, without what is the reader's too; where that is all of it, by all names."""
+    tenant = Scope(tenant=within.tenant)
+    return " ".join(_named(scope, within) or _named(scope, tenant))
+
+
+def _named(scope: Scope, within: Scope, levels: Collection[str] = SCOPE_LEVELS) -> list[str]:
+    """The names of a scope that are not those of `within`."""
+    return [
+        f"{level}={harmless_name(name)}"
+        for level, name in scope.given().items()
+        if level in levels and name != within.names()[level]
+    ]
 
 
 def _day(moment: datetime) -> str:

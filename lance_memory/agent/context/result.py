@@ -12,6 +12,7 @@ from typing import Any
 from lance_memory.agent.context.candidate import ContextSource
 from lance_memory.agent.workspace import MemoryMode
 from lance_memory.record.memory import Kind, Scope
+from lance_memory.wording import counted, shown
 
 __all__ = ["ContextItem", "ContextPack", "DropReason", "DroppedItem"]
 
@@ -47,6 +48,7 @@ class ContextItem:
         tokens: of its lines.
         text: its lines.
         scope: whose it is.
+        shared_by: who let it be read, of what is somebody else's; None: it is the handle's own.
         who: the actor, or the role; "" where it is not known.
         at: when it happened, UTC.
         ref: the event that it comes from; "" where it is not known.
@@ -62,11 +64,19 @@ class ContextItem:
     tokens: int
     text: str
     scope: Scope
+    shared_by: Scope | None = None
     who: str = ""
     at: datetime | None = None
     ref: str = ""
     reason: str = ""
     cut: bool = False
+
+    def __repr__(self) -> str:
+        whose = str(self.scope) if self.shared_by is None else f"shared by {self.shared_by}"
+        return (
+            f"<ContextItem {shown(self.text)!r} {self.source}, score {self.score:.3f}, "
+            f"{counted(self.tokens, 'token')}; {whose}, id {self.id}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,12 @@ class DroppedItem:
     score: float
     reason: DropReason
     detail: str = ""
+
+    def __repr__(self) -> str:
+        why = f" ({self.detail})" if self.detail else ""
+        return (
+            f"<DroppedItem {self.source}, score {self.score:.3f}: {self.reason}{why}; id {self.id}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +185,7 @@ def _item(item: ContextItem) -> dict[str, Any]:
         "tokens": item.tokens,
         "text": item.text,
         "scope": item.scope.given(),
+        "shared_by": None if item.shared_by is None else item.shared_by.given(),
         "who": item.who,
         "at": item.at.isoformat() if item.at else None,
         "ref": item.ref,

@@ -204,6 +204,14 @@ class RankingColumns:
             known = self._actors[scope] = frozenset(names - {""})
         return known
 
+    def actors_of(self, addresses: Addresses) -> frozenset[str]:
+        """Who has said or done what these rows say."""
+        names: set[str] = set()
+        for _, part, rows in self._located(addresses):
+            groups = np.unique(part.group[rows])
+            names.update(part.groups["actor"].take(pa.array(groups)).to_pylist())
+        return frozenset(names - {""})
+
     def latest_expiry(self, moment: datetime) -> datetime | None:
         """The latest time, up to `moment`, at which an active or pending memory has expired.
 
