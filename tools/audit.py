@@ -1,10 +1,11 @@
 """Check what is installed against what was looked at: `python tools/audit.py`.
 
-No network is asked. For everything that the project needs, directly or not, for use or for
-development: its version is the locked one (constraints-dev.txt), its licence is one of those that
-are allowed here, and what the project asks for by name is explained in
-design/001-dependencies.md. `--write` locks the versions that are installed. `--advisories FILE`
-says instead what pip-audit has found (`make audit`).
+No network is asked. For everything that the project needs, directly or not, for use, for
+development or for its site: its version is the locked one (constraints-dev.txt), its licence is
+one of those that are allowed here, and what the project asks for by name is explained in
+design/001-dependencies.md. What is not installed is not looked at. `--write` locks the versions
+that are installed, so the group `docs` has to be (`make docs`). `--advisories FILE` says instead
+what pip-audit has found (`make audit`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main(words: list[str]) -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     if words[:1] == ["--advisories"]:
         return told_of(json.loads(Path(words[1]).read_text(encoding="utf-8")))
-    installed = closure(asked(project, groups=("dependencies", "dev")))
+    installed = closure(asked(project, groups=("dependencies", "dev", "docs")))
     if words == ["--write"]:
         lines = [f"{name}=={version(found)}\n" for name, found in sorted(installed.items())]
         LOCK.write_text(HEAD + "".join(lines), encoding="utf-8")
