@@ -2,6 +2,7 @@
 
 from lance_memory.agent import (
     Agent,
+    BestProcedures,
     ContextItem,
     ContextOptions,
     ContextPack,
@@ -16,14 +17,17 @@ from lance_memory.agent import (
     Episode,
     EpisodicMemory,
     Fact,
+    Flushed,
     Heuristic,
     HotFigures,
     HotTier,
     ImportanceAssessor,
     Interaction,
     ItemChange,
+    ItemDetails,
     ItemOutcome,
     ItemResult,
+    LeftOut,
     MemoryMode,
     Observed,
     ObservedMany,
@@ -127,6 +131,7 @@ from lance_memory.granting import SharedFields, Sharing
 from lance_memory.index.build import IndexKind, IndexProgress, IndexReport
 from lance_memory.index.health import IndexInfo, IndexRecall
 from lance_memory.ingest import (
+    Additions,
     Answer,
     Category,
     Claim,
@@ -161,7 +166,7 @@ from lance_memory.ingest import (
     read_conversations,
 )
 from lance_memory.ingest.candidate import Candidate
-from lance_memory.ingest.extract import ModelExtractor, Provider, Rules
+from lance_memory.ingest.extract import ModelExtractor, Provider, Reading, Rules
 from lance_memory.ingest.gate import Budget, Gate, GatePolicy
 from lance_memory.ingest.resolve import Judgement, OnClash, Statement, Whose
 from lance_memory.jobs import Desk, ForgottenJobs, Job, JobState, PurgeResult, ServicePlan, Worker
@@ -211,6 +216,7 @@ from lance_memory.record.results import (
     WriteResult,
 )
 from lance_memory.redact import Finding, Redacted, Redactor, Sensitive, StandardRedactor
+from lance_memory.reporting import ReportResult
 from lance_memory.search import Fusion, LanceDBReranker, Mode, Ranking, Recency, Reranker
 from lance_memory.service import Retry
 from lance_memory.sharing import (
@@ -250,6 +256,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AddManyResult",
     "AddResult",
+    "Additions",
     "Agent",
     "AmbiguousError",
     "Answer",
@@ -260,6 +267,7 @@ __all__ = [
     "BackupResult",
     "BackupSet",
     "BatchTransform",
+    "BestProcedures",
     "Bounds",
     "Branch",
     "Budget",
@@ -320,6 +328,7 @@ __all__ = [
     "Fact",
     "Fields",
     "Finding",
+    "Flushed",
     "ForgetPlan",
     "ForgetProof",
     "ForgetResult",
@@ -352,6 +361,7 @@ __all__ = [
     "Interaction",
     "InvalidInputError",
     "ItemChange",
+    "ItemDetails",
     "ItemOutcome",
     "ItemResult",
     "Job",
@@ -365,6 +375,7 @@ __all__ = [
     "LanceDBReranker",
     "LanceMemoryError",
     "LateInteraction",
+    "LeftOut",
     "Limit",
     "Lineage",
     "LineageNode",
@@ -410,6 +421,7 @@ __all__ = [
     "Quotas",
     "RankedProcedure",
     "Ranking",
+    "Reading",
     "Recency",
     "RecordedQuery",
     "Redact",
@@ -423,6 +435,7 @@ __all__ = [
     "RejectedError",
     "Related",
     "Relationship",
+    "ReportResult",
     "Reranker",
     "Resolution",
     "Resolve",

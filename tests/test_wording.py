@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lance_memory import BackupSet, Decay
-from lance_memory.wording import counted, ranges, some, worded
+from lance_memory.wording import counted, ranges, shown, some, worded
 
 PLURALS_OF_ONE = re.compile(
     r"\b1 (rows|versions|files|fragments|memories|bytes|indices|tables|checks|vectors)\b"
@@ -33,6 +33,19 @@ def test_a_number_and_its_word_agree():
 )
 def test_runs_of_versions_are_told_by_their_ends(numbers, told):
     assert ranges(numbers) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a\n b", "a b"),
+        ("abcdefgh", "abcdefgh"),
+        ("abcdefghi", "abcdefg…"),
+        ("abcdef hi", "abcdef…"),
+    ],
+)
+def test_a_long_text_is_shown_in_one_line_and_ends_with_three_dots(text, told):
+    assert shown(text, 8) == told
 
 
 def test_of_many_the_first_few_are_told():

@@ -25,8 +25,8 @@ from lmem.output import Format, Output, complain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lance_memory import Embedder, Memory, MemoryStore, MemoryView, Quotas, WritePath
-    from lmem.names import Names
+    from lance_memory import Embedder, MemoryStore, MemoryView, Quotas, WritePath
+    from lmem.names import Named, Names
 
 __all__ = ["Call", "approved", "command"]
 
@@ -90,6 +90,10 @@ class Call:
         levels = scope.given()
         return store.scoped(**levels) if levels else store
 
+    def line(self, branch: str) -> MemoryStore:
+        """The store on a line of versions, whichever was named."""
+        return self._opened(create=False, branch=branch)
+
     def view(self, scope: Scoped | None, at: str | None) -> MemoryView:
         """What a read sees."""
         store = self.open(scope)
@@ -99,7 +103,7 @@ class Call:
         self._past = whole.at(when(at, whole))
         return self._past.scoped(**store.scope.given()) if store.scope else self._past
 
-    def names(self, shown: Sequence[Memory]) -> Names:
+    def names(self, shown: Sequence[Named]) -> Names:
         """What a person can type for the memories of one list."""
         from lmem.names import Names
 
@@ -137,7 +141,9 @@ class Call:
     def tell_of_upkeep(self) -> None:
         """After a write: wait until the upkeep that it started is done, and say what failed."""
         if self._store is not None and self._store.version != self._found:
-            for failure in self._store.wait_for_upkeep().failures:
+            with self.out.progress("upkeep"):
+                failures = self._store.wait_for_upkeep().failures
+            for failure in failures:
                 complain(str(failure), label="upkeep: ")
 
     def forget_new_store(self) -> None:
@@ -168,7 +174,12 @@ class Call:
         return self.common.branch or "main"
 
     def _opened(
-        self, *, create: bool, like: str | None = None, at: str | None = None
+        self,
+        *,
+        create: bool,
+        like: str | None = None,
+        at: str | None = None,
+        branch: str | None = None,
     ) -> MemoryStore:
         from lance_memory import DamagedStoreWarning, MemoryStore, NotFoundError
 
@@ -180,7 +191,7 @@ class Call:
                 path,
                 create=create,
                 like=like,
-                branch=self._branch,
+                branch=branch or self._branch,
                 author=author,
                 embedder=self._embedder(),
                 storage_options=options,

@@ -42,7 +42,7 @@ def consolidate(
     One version for the whole pass; the sources are hidden, linked and kept.
     """
     store = call.open(scope)
-    with transforming.opened() as transform:
+    with transforming.opened() as transform, call.out.progress("planning"):
         found = store.consolidate(
             clustering.options(),
             transform,
@@ -117,7 +117,8 @@ def optimize(
         )
         if not agreed:
             return
-    result = store.optimize(clean_older_than=age, index=wanted)
+    with call.out.progress("optimizing"):
+        result = store.optimize(clean_older_than=age, index=wanted)
     call.out.show(result, human=lambda: call.draw.record(result), quiet=[result.version])
     if result.index_refused:
         complain(f"the vector index was not installed: {result.index_refused}")
@@ -154,7 +155,8 @@ def _applied(
         call.out.preview(lambda: call.draw.cluster_plan(plan, show=show))
     plan.refuse_failures()
     plan.refuse_unanswered()
-    result = _committed(store, plan, gate.reason)
+    with call.out.progress("consolidating"):
+        result = _committed(store, plan, gate.reason)
     call.out.show(result, human=lambda: _done(call, plan, result), quiet=[result.version])
 
 

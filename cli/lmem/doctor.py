@@ -38,7 +38,8 @@ def doctor(
     readers hold, and sets torn versions aside.
     """
     store = call.open()
-    health = store.doctor(deep=deep)
+    with call.out.progress("looking the store over"):
+        health = store.doctor(deep=deep)
     if fix and health.fixable:
         agreed = approved(
             call,
@@ -50,7 +51,8 @@ def doctor(
         )
         if not agreed:
             return
-        health = store.doctor(fix=True, deep=deep)
+        with call.out.progress("fixing"):
+            health = store.doctor(fix=True, deep=deep)
     elif fix:
         call.out.note("nothing to fix; `lmem optimize` folds, merges and cleans up at any time")
     call.out.show(

@@ -121,8 +121,9 @@ def dream(
         elif dry_run:
             _show_plan(call, dreamer, show)
         elif once:
-            with _terminated_by(KeyboardInterrupt()):
-                _told(call, _done(dreamer.once()))
+            with _terminated_by(KeyboardInterrupt()), call.out.progress("dreaming"):
+                done = _done(dreamer.once())
+            _told(call, done)
         else:
             call.out.note(f"waiting for {triggers}; Ctrl-C ends it")
             _until_ended(call, dreamer, passes)
@@ -200,7 +201,8 @@ def _line(call: Call, result: DreamResult) -> str:
 
 
 def _show_plan(call: Call, dreamer: Dreamer, show: int) -> None:
-    plan = dreamer.once(dry_run=True).plan
+    with call.out.progress("planning"):
+        plan = dreamer.once(dry_run=True).plan
     assert plan is not None  # noqa: S101 (a dry run that does not raise has one)
     call.out.show(
         plan.document(),

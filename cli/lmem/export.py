@@ -126,7 +126,10 @@ def export(
     """
     view = call.view(scope, at.at)
     options = _options(shaping, holding, overwrite=overwrite)
-    with transforming.opened() if transforming.named else nullcontext() as transform:
+    with (
+        transforming.opened() if transforming.named else nullcontext() as transform,
+        call.out.progress("exporting"),
+    ):
         found = view.export(
             path,
             options,

@@ -61,7 +61,8 @@ def faded(
     call: Call, store: MemoryStore, filters: Filters, *, below: float, decay: Decay, gate: Reasoned
 ) -> WriteResult | None:
     """Show what is weaker, and retire it if that is agreed to; None: it was a dry run."""
-    plan = store.plan_retirement(below=below, decay=decay, **filters.where())
+    with call.out.progress("planning"):
+        plan = store.plan_retirement(below=below, decay=decay, **filters.where())
     told = {
         "version": plan.version,
         "at": plan.at,
@@ -79,7 +80,10 @@ def faded(
         quiet=plan.ids,
         question=f"retire {call.draw.count(len(plan.memories))}?",
     )
-    return store.apply(plan, reason=gate.reason) if agreed else None
+    if not agreed:
+        return None
+    with call.out.progress("retiring"):
+        return store.apply(plan, reason=gate.reason)
 
 
 def _weak(call: Call, store: MemoryStore, plan: RetirePlan) -> RenderableType:

@@ -61,7 +61,8 @@ def forget(
             "add --user, --tenant, --agent, --session or --run"
         )
     asked: dict[str, Any] = {"refs": refs or None, "successors": successors, **where}
-    plan = store.forget(**asked, dry_run=True)
+    with call.out.progress("looking through the versions"):
+        plan = store.forget(**asked, dry_run=True)
     size = call.draw.count(len(plan.ids))
     if plan.beside:
         size = f"{size} and what is beside the table"
@@ -73,7 +74,9 @@ def forget(
         quiet=plan.ids,
         question=f"forget {size} for good?",
     ):
-        _told(call, store.forget(**asked, reason=gate.reason))
+        with call.out.progress("forgetting"):
+            done = store.forget(**asked, reason=gate.reason)
+        _told(call, done)
 
 
 def register(app: typer.Typer) -> None:
@@ -105,7 +108,8 @@ def _finished(call: Call, gate: Reasoned) -> None:
         quiet=[begun.op_id],
         question="finish it?",
     ):
-        done = store.finish_forgetting()
+        with call.out.progress("forgetting"):
+            done = store.finish_forgetting()
         if done is not None:
             _told(call, done)
 

@@ -97,7 +97,9 @@ def recall(
 
     Stored vectors are the queries; an exact scan says what is true.
     """
-    found = call.view(scope, at.at).index_recall(k=k, sample=sample)
+    view = call.view(scope, at.at)
+    with call.out.progress("measuring"):
+        found = view.index_recall(k=k, sample=sample)
     if not found.sample:
         call.out.note("note: there are no vectors to ask about")
     call.out.show(found, human=lambda: call.draw.record(found), quiet=[format(found.recall, ".4f")])

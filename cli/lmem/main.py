@@ -33,12 +33,15 @@ try:
         ingest,
         jobs,
         lineage,
+        log,
         migrate,
         move,
+        observe,
         procedures,
         profile,
         quota,
         reads,
+        report,
         retention,
         share,
         usage,
@@ -48,7 +51,7 @@ try:
         writes,
     )
     from lmem.ending import answered, own
-    from lmem.errors import report
+    from lmem.errors import report as told
     from lmem.options import Common
     from lmem.output import Format
 except KeyboardInterrupt:
@@ -169,6 +172,7 @@ try:
         jobs,
         reads,
         usage,
+        observe,
         context,
         lineage,
         curate,
@@ -177,7 +181,9 @@ try:
         retention,
         quota,
         export,
+        report,
         move,
+        log,
         versions,
         index,
         migrate,
@@ -200,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _code(arguments)
     except KeyboardInterrupt:
-        code = report(typer.Abort())
+        code = told(typer.Abort())
     answered()
     return code
 
@@ -212,7 +218,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         _check_encoding(words)
         code = _tree().main(words, prog_name="lmem", standalone_mode=False)
     except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
-        return report(error)
+        return told(error)
     return code if isinstance(code, int) else 0
 
 

@@ -38,7 +38,8 @@ def migrate(call: Call, gate: Gate) -> None:
         question="migrate it?",
     )
     if agreed:
-        done = migrate_store(path, author=author, storage_options=options)
+        with call.out.progress("migrating"):
+            done = migrate_store(path, author=author, storage_options=options)
         call.out.show(
             done,
             human=lambda: _steps(call, done),
@@ -75,7 +76,8 @@ def reembed(
     embedder = embedder_named(model)
     call.embedding = False  # the store's own model is not needed, and may be the one to leave
     store = call.open()
-    plan = store.reembed(embedder, batch_size=batch_size, dry_run=True)
+    with call.out.progress("looking for vectors"):
+        plan = store.reembed(embedder, batch_size=batch_size, dry_run=True)
     if not plan:
         call.out.note(f"the vectors of {store.uri} are from the model {plan.model} already")
     agreed = (not plan and not gate.dry_run) or approved(

@@ -82,7 +82,9 @@ def export_store(
     Every column of every memory in every state, as Parquet files with checksums; `import-store`
     reads it. (`lmem export` makes training data.)
     """
-    made = call.view(scope, at.at).export_store(path, dry_run=dry_run, **filters.where())
+    view = call.view(scope, at.at)
+    with call.out.progress("writing the archive"):
+        made = view.export_store(path, dry_run=dry_run, **filters.where())
     told = {
         "archive": None if dry_run else path,
         "memories": made.memories,
@@ -168,7 +170,8 @@ def archive(
     )
     if not agreed:
         return
-    done = store.archive(path, reason=gate.reason, **where)
+    with call.out.progress("archiving"):
+        done = store.archive(path, reason=gate.reason, **where)
     text = (
         f"version {done.version}: {call.draw.count(done.retired)} retired, and written to "
         f"{done.path}"
@@ -211,7 +214,8 @@ def backup(
         )
         if not agreed:
             return
-    done = store.backup(target, keep=keep, verify=verify)
+    with call.out.progress("backing up"):
+        done = store.backup(target, keep=keep, verify=verify)
     told = {
         "backup": done.backup.name,
         "target": done.target,
@@ -237,7 +241,8 @@ def backups(
     """List the backups in a directory, newest first."""
     kept = _backups_at(target)
     found = kept.backups()
-    damaged = kept.verify() if verify else kept.damaged()
+    with call.out.progress("reading the backups"):
+        damaged = kept.verify() if verify else kept.damaged()
     answer: Any = {"backups": found, "damaged": damaged} if verify else found
     call.out.show(answer, human=lambda: _listed(call, found), quiet=[one.name for one in found])
     if verify and not damaged:
@@ -261,7 +266,9 @@ def restore(
     """
     kept = _backups_at(target)
     _complain_of(kept.damaged(), failing=False)
-    done = kept.restore(path, at=None if at is None else _which(kept, at))
+    wanted = None if at is None else _which(kept, at)
+    with call.out.progress("restoring"):
+        done = kept.restore(path, at=wanted)
     text = (
         f"{done.uri} is the store of the backup {done.backup.name}: version "
         f"{done.backup.version}, {call.draw.count(done.backup.memories)}"

@@ -81,19 +81,21 @@ class Output:
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[..., None] | None]:
-        """Something to call with (done, in all, what of); None where nobody looks."""
+        """While something takes its time; yields something to call with (done, in all, what of).
+
+        A terminal shows a spinner, and how far it is once that was told; None where nobody looks.
+        Not around a question: it would be drawn over.
+        """
         if not sys.stderr.isatty() or not self.is_human:
             yield None
             return
-        from rich.progress import MofNCompleteColumn, Progress
+        console = _console(sys.stderr)
+        if console.is_dumb_terminal:
+            yield None
+            return
+        from lmem.bar import shown
 
-        columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-        with Progress(*columns, console=_console(sys.stderr), transient=True) as bar:
-            task = bar.add_task(what, total=None)
-
-            def told(done: int, total: int, of: str = what) -> None:
-                bar.update(task, completed=done, total=total, description=of)
-
+        with shown(what, console) as told:
             yield told
 
     def note(self, message: str) -> None:

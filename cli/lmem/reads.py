@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polars import DataFrame
     from rich.console import RenderableType
 
-    from lance_memory import Memory, MemoryView, Stats
+    from lance_memory import Memory, MemoryView
     from lmem.render import Shown
 
 __all__ = ["register"]
@@ -148,10 +148,12 @@ def related(
 
 def stats(call: Call, scope: Scoped, at: At) -> None:
     """The store in numbers."""
+    from lmem import drawn
+
     found = call.view(scope, at.at).stats()
     call.out.show(
         found,
-        human=lambda: _numbers(call, found),
+        human=lambda: drawn.stats(found),
         quiet=[found.visible],
     )
 
@@ -191,16 +193,6 @@ def register(app: typer.Typer) -> None:
         ("sql", sql),
     ):
         command(app, name)(function)
-
-
-def _numbers(call: Call, found: Stats) -> RenderableType:
-    """The fields; of the indices how many there are, and which lack rows."""
-    values = {f.name: getattr(found, f.name) for f in fields(found)}
-    rows = values.pop("unindexed_rows")
-    values["indices"] = len(rows)
-    values["rows outside them"] = {name: n for name, n in rows.items() if n} or "none"
-    drawn: RenderableType = call.draw.pairs(values)
-    return drawn
 
 
 def _embedded(view: MemoryView, found: list[Memory]) -> list[Memory]:

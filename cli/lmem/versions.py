@@ -1,4 +1,4 @@
-"""log, diff, tag, branch, checkout, rollback, revert: the history."""
+"""diff, tag, branch, checkout, rollback, revert: the history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from lmem.command import Call, approved, command
 from lmem.errors import no_branch
-from lmem.options import At, Gate, Reasoned, Scoped, version_or_tag, when
+from lmem.options import Gate, Reasoned, Scoped, version_or_tag, when
 from lmem.output import plain
 
 if TYPE_CHECKING:
@@ -28,38 +28,6 @@ SomeVersion = Annotated[
 ]
 
 
-def log(
-    call: Call,
-    scope: Scoped,
-    at: At,
-    *,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most as many.")] = None,
-    upkeep: Annotated[
-        bool, typer.Option("--upkeep", help="Also versions that changed no memory.")
-    ] = False,
-) -> None:
-    """What was done, newest first.
-
-    A version marked as cleaned up is not readable any more; its entry is what is left of it.
-    """
-    view = call.view(scope, at.at)
-    entries = view.log(limit=limit, upkeep=upkeep)
-    tags = call.whole.tags()
-    marked = [
-        {**plain(e), "tags": [tag for tag, version in tags.items() if version == e.version]}
-        for e in entries
-    ]
-    call.out.show(
-        marked,
-        human=lambda: call.draw.log(entries, tags),
-        quiet=[e.version for e in entries],
-    )
-    if entries and not upkeep and not any(e.readable for e in entries):
-        call.out.note(
-            f"note: version {view.version}, which upkeep made, has it all; `log --upkeep` lists it"
-        )
-
-
 def diff(
     call: Call,
     before: Version,
@@ -67,15 +35,22 @@ def diff(
     *,
     after: SomeVersion = None,
     show: Affected = 20,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Whole texts; else three lines of what differs.")
+    ] = False,
 ) -> None:
     """What differs between two versions."""
+    from lmem import drawn
+
     store = call.open(scope)
-    whole = call.whole
-    found = store.diff(when(before, whole), None if after is None else when(after, whole))
+    then = when(before, call.whole)
+    since = None if after is None else when(after, call.whole)
+    with call.out.progress("comparing"):
+        found = store.diff(then, since)
     call.out.show(
         found,
         lines=_lines(found),
-        human=lambda: call.draw.difference(found, show=show),
+        human=lambda: drawn.difference(found, show=show, width=call.out.width, whole=whole),
         quiet=[line["id"] for line in _lines(found)],
     )
 
@@ -198,7 +173,7 @@ def revert(
 
 def register(app: typer.Typer) -> None:
     """Add these commands to `app`."""
-    for function in (log, diff, tag, untag, branch, branches, checkout, rollback, revert):
+    for function in (diff, tag, untag, branch, branches, checkout, rollback, revert):
         command(app)(function)
 
 
@@ -273,5 +248,6 @@ def _undone(
             f"version {store.version} was made meanwhile, and the plan is of {plan.version}; "
             "nothing was written: look again"
         )
-    result = undo(target, reason=gate.reason)
+    with call.out.progress("rolling back" if verb == "rollback" else "reverting"):
+        result = undo(target, reason=gate.reason)
     call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])

@@ -7,7 +7,7 @@ import json
 import pytest
 from command_tree import commands
 
-from lance_memory import MemoryStore, ProceduralMemory, ProfileMemory, Workspace
+from lance_memory import Agent, MemoryStore, ProceduralMemory, ProfileMemory, Workspace
 
 TEXT = "I was born in Porto, and I work as a nurse."
 FORMATS = ["human", "json", "jsonl", "quiet"]
@@ -40,6 +40,9 @@ COMMANDS = {
     "list": ["list", "--user", "ann"],
     "search": ["search", "kettle", "--mode", "text"],
     "context": ["context", "kettle", "--user", "ann", "--session", "s", "--budget", "200"],
+    "observe": ["observe", TEXT, "--answer", "Noted.", "--user", "ann", "--session", "s"],
+    "recent": ["recent", "5", "--user", "ann", "--session", "s"],
+    "flush": ["flush", "s", "--user", "ann"],
     "related": ["related", "k0"],
     "queries": ["queries"],
     "usage": ["usage"],
@@ -48,6 +51,7 @@ COMMANDS = {
     "sql": ["sql", "select id, content, metadata, embedding, event_at from memories"],
     "export": ["export", "COPY"],
     "export-store": ["export-store", "COPY"],
+    "report": ["report", "--out", "COPY"],
     "import-store": ["import-store", "ARCHIVE", "--on-conflict", "skip"],
     "archive": ["archive", "COPY.jsonl", "--user", "bob", "--yes", "--reason", "old"],
     "backup": ["backup", "COPY", "--keep-last", "2"],
@@ -86,7 +90,7 @@ COMMANDS = {
     "workspace show": ["workspace", "show", "--tenant", "t"],
     "workspace set": ["workspace", "set", "flag/beta", "true", "--tenant", "t"],
     "workspace history": ["workspace", "history", "prompt/system", "--diff", "--tenant", "t"],
-    "workspace rollback": ["workspace", "rollback", "prompt/system", "1", "--tenant", "t", "--yes"],
+    "workspace rollback": ["workspace", "rollback", "prompt/system", "1", "--tenant", "t"],
     "workspace remove": ["workspace", "remove", "prompt/system", "--tenant", "t", "--yes"],
     "workspace enable": ["workspace", "enable", "search", "--tenant", "t"],
     "workspace disable": ["workspace", "disable", "search", "--tenant", "t", "--agent", "a"],
@@ -145,6 +149,9 @@ def waiting(store, tmp_path):
                 names["FILES"] = str(tmp_path / "files")
                 told.export_files(names["FILES"])
             told.set_prompt("system", "Be kind.\nBe brief.")
+        if words[0] in ("recent", "flush"):
+            talk = Agent(opened.scoped(user="ann")).working
+            talk.append_message("s", "user", TEXT)
         if words[0] in ("shares", "revoke"):
             ann = opened.scoped(user="ann")
             names["GRANT"] = ann.sharing.share(with_={"user": "bob"}, tags="odd").id

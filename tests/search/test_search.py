@@ -435,3 +435,11 @@ def test_a_long_question_keeps_its_words_whole():
 def test_other_names_of_k_are_told_its_name(kitchen, name):
     with pytest.raises(InvalidInputError, match="how many is k="):
         kitchen.search("kettle", **{name: 3})
+
+
+def test_in_a_session_of_python_a_result_is_short_and_has_the_ids(kitchen):
+    result = kitchen.search("kettle water", k=1)
+    memory = result[0].memory
+    hit = f"<Hit 1.000 'a kettle boils water'; (all), id {memory.id}>"
+    assert repr(result[0]) == hit
+    assert repr(result) == f"<SearchResult [{hit}]; mode hybrid, version {kitchen.version}>"
