@@ -21,10 +21,15 @@ from pathlib import Path
 # A worker for each core: threads of their own would only stand in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hypothesis
 import numpy as np
 import pytest
 
 from lance_memory import FunctionEmbedder, MemoryStore
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("any-machine", deadline=None)
+hypothesis.settings.load_profile("any-machine")
 
 DIMENSION = 16
 START = datetime(2025, 1, 1, tzinfo=UTC)

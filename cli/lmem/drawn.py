@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmem.columns import that_fit
-from lmem.graph import Node, laid_out
+from lmem.graph import Node, labelled, laid_out
 from lmem.output import clean
 from lmem.render import changes, count, line, pairs
 
@@ -36,7 +36,7 @@ def log(entries: Sequence[LogEntry], tags: Mapping[str, int], *, width: int) -> 
     """A line for each version, with as much of the reason as three lines hold."""
     needed = _NARROWEST_REASON if any(entry.reason for entry in entries) else 0
     for widest in (_WIDEST, _WIDEST // 2, _WIDEST // 3):
-        columns = _columns(entries, tags, widest)
+        columns = _columns(entries, labelled(tags, entries), widest)
         shown = that_fit(columns, width - needed)
         if len(shown) == len(columns):
             break
@@ -135,11 +135,11 @@ def _word_before(text: str, at: int) -> int:
 
 
 def _columns(
-    entries: Sequence[LogEntry], tags: Mapping[str, int], widest: int
+    entries: Sequence[LogEntry], labels: Mapping[int, Sequence[str]], widest: int
 ) -> dict[str, list[str]]:
     """What stands before the reason; names of people's choice take no more than `widest` cells."""
     found = {
-        "VERSION": [_numbered(entry, tags, widest) for entry in entries],
+        "VERSION": [_numbered(entry, labels.get(entry.version, ()), widest) for entry in entries],
         "TIME (UTC)": [f"{entry.at:%Y-%m-%d %H:%M}" for entry in entries],
         "OPERATION": [entry.operation for entry in entries],
         "CHANGES": [changes(entry.inserted, entry.updated, entry.deleted) for entry in entries],
@@ -148,9 +148,9 @@ def _columns(
     return {name: cells for name, cells in found.items() if any(cells)}
 
 
-def _numbered(entry: LogEntry, tags: Mapping[str, int], widest: int) -> str:
+def _numbered(entry: LogEntry, labels: Sequence[str], widest: int) -> str:
     """The number, its tags, and whether it cannot be read any more."""
-    named = excerpt(", ".join(tag for tag, at in tags.items() if at == entry.version), widest)
+    named = excerpt(", ".join(labels), widest)
     marks = ", ".join(mark for mark in (named, "" if entry.readable else "cleaned up") if mark)
     return f"{entry.version} [{marks}]" if marks else str(entry.version)
 
@@ -159,7 +159,7 @@ def _version(node: Node, room: int) -> Text:
     """Its name, where branches and tags are, when, what was done, and by whom and why."""
     entry, drawn = node.entry, Text()
     drawn.append(node.name, style="yellow")
-    refs = [*node.branches, *(f"tag: {tag}" for tag in node.tags)]
+    refs = [*node.branches, *(f"tag: {label}" for label in node.labels)]
     if refs:
         drawn.append(f" ({excerpt(', '.join(refs), max(_WIDEST, room // 3))})", style="bold cyan")
     drawn.append(f"  {entry.at:%Y-%m-%d %H:%M}", style="dim")

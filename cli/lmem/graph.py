@@ -6,6 +6,7 @@ ones, and each above the one that it came from.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lance_memory import LogEntry
 
-__all__ = ["Line", "Node", "Place", "laid_out", "ordered"]
+__all__ = ["Line", "Node", "Place", "labelled", "laid_out", "ordered"]
 
 MAIN = "main"
 
@@ -39,13 +40,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A version: which one it came from, which branches end here, and its tags."""
+    """A version: which one it came from, which branches end here, its tags and their labels."""
 
     place: Place
     entry: LogEntry
     parent: Place | None
     branches: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -111,6 +113,22 @@ def laid_out(nodes: Iterable[Node]) -> Iterator[tuple[str, Node | None]]:
         lanes[first], ended = node.parent, 0 if node.parent else first
 
 
+def labelled(tags: Mapping[str, int], entries: Sequence[LogEntry]) -> dict[int, list[str]]:
+    """What to write beside each listed version: its tags, and those of unlisted ones after it.
+
+    What is not listed changed no memory, so these tags mean the same memories; they have the number
+    of their own version: "talks @5".
+    """
+    listed = sorted(entry.version for entry in entries)
+    found: dict[int, list[str]] = {}
+    for tag, at in tags.items():
+        place = bisect_right(listed, at)
+        if place:
+            version = listed[place - 1]
+            found.setdefault(version, []).append(tag if version == at else f"{tag} @{at}")
+    return found
+
+
 def _nodes(lines: Sequence[Line]) -> Iterator[Node]:
     known = {line.name: line for line in lines}
     ends: dict[Place, list[str]] = {}
@@ -119,6 +137,7 @@ def _nodes(lines: Sequence[Line]) -> Iterator[Node]:
         if tip is not None and line.ends_here:
             ends.setdefault(tip, []).append(line.name)
     for line in lines:
+        labels = labelled(line.tags, line.entries)
         below = [(line.name, entry.version) for entry in line.entries[1:]]
         parents = [*below, _before(line, known)]
         for entry, parent in zip(line.entries, parents, strict=False):
@@ -129,6 +148,7 @@ def _nodes(lines: Sequence[Line]) -> Iterator[Node]:
                 parent=parent,
                 branches=tuple(ends.get(place, ())),
                 tags=tuple(tag for tag, at in line.tags.items() if at == entry.version),
+                labels=tuple(labels.get(entry.version, ())),
             )
 
 

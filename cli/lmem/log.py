@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +52,7 @@ def log(
     ]
     call.out.show(
         marked,
-        human=lambda: _drawn().log(entries, tags, width=call.out.width),
+        human=lambda: _drawn().log(entries, _until(view.version, tags), width=call.out.width),
         quiet=[e.version for e in entries],
     )
     if entries and not upkeep and not any(e.readable for e in entries):
@@ -64,6 +64,10 @@ def log(
 def register(app: typer.Typer) -> None:
     """Add this command to `app`."""
     command(app)(log)
+
+
+def _until(version: int, tags: Mapping[str, int]) -> dict[str, int]:
+    return {tag: at for tag, at in tags.items() if at <= version}
 
 
 def _drawn() -> Any:
@@ -113,7 +117,7 @@ def _lines(
         yield Line(
             name=name,
             entries=shown,
-            tags=there.tags(),
+            tags=there.tags() if end is None else _until(end, there.tags()),
             origin=None if began is None else (began.parent, began.parent_version),
             ends_here=len(shown) == len(entries),
         )

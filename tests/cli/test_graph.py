@@ -31,6 +31,28 @@ def drawn(*lines):
     ]
 
 
+def test_a_tag_on_a_version_that_is_not_listed_stands_at_the_one_it_means(lmem, tmp_path):
+    """Upkeep makes versions after a write, and a tag lands there: it would be shown nowhere."""
+    store = str(tmp_path / "store")
+    with MemoryStore.open(store, upkeep=None) as made:
+        made.add_many([f"memory {n}" for n in range(3)])
+        written = made.version
+        made.optimize()
+        made.tag("talks")
+        tagged = made.version
+        made.add("later")
+    assert tagged > written
+    for words in (["log"], ["log", "--graph"]):
+        shown = lmem(*words, "--store", store).out
+        (line,) = [one for one in shown.splitlines() if "talks" in one]
+        assert f"talks @{tagged}" in line
+        assert str(written) in line.split("talks")[0]
+        then = lmem(*words, "--store", store, "--at", str(written)).out
+        assert "talks" not in then  # it was not there yet
+    exact = lmem("log", "--store", store, "--format", "json").json
+    assert [entry["tags"] for entry in exact] == [[], []]
+
+
 # -- the layout
 
 
