@@ -1,0 +1,112 @@
+"""What happened: growth and churn, the lifecycle, consolidation passes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from lance_memory.report import frames
+from lance_memory.report.charts import versions
+from lance_memory.report.findings import Findings
+from lance_memory.report.section import WHOLE, Section, figure, memories, numbers, section
+from lance_memory.wording import counted
+
+__all__ = ["growth", "lifecycle", "passes"]
+
+_WRITES = {
+    "version": "Version",
+    "at": "When (UTC)",
+    "operation": "Operation",
+    "inserted": "Inserted",
+    "updated": "Updated",
+    "deleted": "Deleted",
+    "memories": "Memories after",
+    "reason": "Why",
+}
+_FLOWS = {"came": "Came by", "state": "Now", "memories": "Memories"}
+_PASSES = {
+    "version": "Version",
+    "at": "When (UTC)",
+    "clusters": "Clusters",
+    "sources": "Before",
+    "derived": "After",
+    "saved": "Rows saved",
+    "skipped": "Left alone",
+    "probes": "Probes",
+    "before": "Found before",
+    "after": "Found after",
+    "kept": "Recall kept",
+}
+
+
+def growth(found: Findings) -> Section:
+    """How many memories there are, and what each version did."""
+    # Through a scoped handle the log tells no counts of what touched others too.
+    whole = frames.written(found.history) if found.scope else found.versions
+    told = whole.filter(~pl.col("upkeep"))
+    ins, upd, gone = (int(told[name].sum() or 0) for name in ("inserted", "updated", "deleted"))
+    after = f"after {counted(len(told), 'version')} of writes"
+    grew = f"{memories(len(found.memories))} {after}, {len(found.visible):,} of them visible."
+    churned = f"Versions inserted {ins:,}, updated {upd:,} and deleted {gone:,}."
+    newest = told.sort("version", descending=True).with_columns(pl.col("version").cast(pl.String))
+    return section(
+        "growth",
+        "Growth and churn",
+        figure("Growth", grew, partial(versions.growth, whole)),
+        figure(
+            "Churn",
+            f"{churned} Each panel has a scale of its own.",
+            partial(versions.churn, whole),
+            table=numbers(newest, _WRITES),
+        ),
+        nothing="No version has written a memory yet.",
+    )
+
+
+def lifecycle(found: Findings) -> Section:
+    """Where memories came from, and the states that they are and were in."""
+    counts = found.memories["state"].value_counts()
+    order = counts.sort(["count", "state"], descending=[True, False])
+    now = ", ".join(f"{number:,} {state}" for state, number in order.iter_rows()) or "nothing"
+    flows = frames.flows(found.history)
+    thickest = ""
+    if len(flows):
+        came, state, number = flows.select("came", "state", "memories").row(0)
+        thickest = f"The thickest band: {memories(number)} by “{came}”, now {state}."
+    return section(
+        "lifecycle",
+        "Lifecycle",
+        figure(
+            "Where memories came from, and what they are now",
+            thickest,
+            partial(versions.lifecycle, found.history),
+            table=numbers(flows, _FLOWS),
+        ),
+        figure("States over time", f"Now {now}.", partial(versions.states, found.history)),
+        nothing="No memory has changed its state yet.",
+    )
+
+
+def passes(found: Findings) -> Section:
+    """What consolidation saved, and how much recall it kept."""
+    told = frames.passes(found.log)
+    names = ("saved", "probes", "before", "after")
+    saved, probes, before, after = (int(told[name].sum() or 0) for name in names)
+    said = f"{counted(len(told), 'pass', 'passes')} saved {counted(saved, 'row')}."
+    if probes:
+        said += f" Of {counted(probes, 'probe')}, {before:,} found what they are about before"
+        said += f", and {after:,} after."
+    named = told.with_columns(pl.col("version").cast(pl.String))
+    return section(
+        "passes",
+        "Consolidation passes",
+        figure(
+            "Memories before and after each pass",
+            said,
+            partial(versions.passes, told),
+            width=WHOLE,
+            table=numbers(named, _PASSES),
+        ),
+        nothing="No consolidation pass was made, or its log is gone.",
+    )

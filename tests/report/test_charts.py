@@ -1,0 +1,154 @@
+"""Charts draw what their frame says, draw nothing of nothing, and take what others wrote as text."""
+
+import polars as pl
+import pytest
+
+from lance_memory import report
+from lance_memory.report.charts.style import short
+from lance_memory.report.svg import drawn
+
+EVIL = "</text><script>alert(1)</script> \"x\" 'y' & datum['z'] \\"
+
+
+def points(kinds, clusters):
+    size = len(kinds)
+    return pl.DataFrame(
+        {
+            "x": [float(i) for i in range(size)],
+            "y": [float(i % 3) for i in range(size)],
+            "kind": kinds,
+            "cluster": pl.Series(clusters, dtype=pl.Int64),
+            "content": [EVIL] * size,
+        }
+    )
+
+
+DRAWN = {
+    "scopes": lambda: report.scopes(
+        pl.DataFrame({"name": [EVIL, "b"], "visible": [3, 0], "hidden": [0, 2]})
+    ),
+    "duplicates": lambda: report.duplicates(
+        pl.DataFrame({"content": [EVIL] * 3, "size": [9, 2, 2]})
+    ),
+    "recalled": lambda: report.recalled(pl.DataFrame({"content": [EVIL], "recalls": [2]})),
+    "map": lambda: report.embedding_map(points([EVIL, "semantic", "semantic"], [0, 0, None])),
+    "clusters": lambda: report.embedding_map(
+        points(["semantic"] * 20, [*range(9), *range(9), None, None]), by="cluster"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_memories_say_is_text_in_a_drawing(name):
+    found = drawn(DRAWN[name](), prefix=name)
+    assert "<script" not in found
+    assert found.startswith("<svg ")
+    if name != "clusters" and name != "map":
+        assert "&lt;/text&gt;&lt;" in found
+
+
+def test_charts_of_nothing_are_nothing():
+    versions = pl.DataFrame(
+        schema={
+            **dict.fromkeys(("version", "inserted", "updated", "deleted", "memories"), pl.Int64),
+            "upkeep": pl.Boolean,
+        }
+    )
+    nothing = pl.DataFrame(
+        schema={
+            "version": pl.Int64,
+            **dict.fromkeys(("id", "operation", "state_before", "state_after"), pl.String),
+        }
+    )
+    memories = pl.DataFrame(
+        schema={"visible": pl.Boolean, "recalls": pl.Int64, "happened_at": pl.Datetime("us", "UTC")}
+    )
+    listed = pl.DataFrame(schema={"content": pl.String, "size": pl.Int64, "recalls": pl.Int64})
+    changed = pl.DataFrame(schema={"kind": pl.String, "change": pl.String})
+    tree = pl.DataFrame(schema={"row": pl.Int64})
+    now = pl.Series(["2025-01-01"]).str.to_datetime(time_zone="UTC")[0]
+    assert [
+        report.growth(versions),
+        report.churn(versions),
+        report.lifecycle(nothing),
+        report.states(nothing),
+        report.passes(report.passes_frame([])),
+        report.scopes(pl.DataFrame(schema={"name": pl.String})),
+        report.staleness(memories, now=now),
+        report.recalls(memories),
+        report.duplicates(listed),
+        report.recalled(listed),
+        report.embedding_map(points([], [])),
+        report.lineage(tree),
+        report.difference(changed),
+        report.time_travel(report.time_travel_frame([])),
+    ] == [None] * 14
+
+
+def test_a_scoped_handle_that_tells_no_counts_has_growth_from_its_history(made):
+    """Guards: the counts of versions are null through a scoped handle, and nothing was drawn."""
+    ann = made.store.scoped(user="ann")
+    assert report.growth(ann.versions_frame()) is None
+    assert report.growth(report.written_frame(ann.history_frame())) is not None
+
+
+def test_labels_that_are_cut_alike_stay_apart():
+    told = short(
+        pl.DataFrame({"content": ["abcdefghij 1", "abcdefghij 2", "z"]}), "content", pixels=40
+    )
+    assert told["content"].to_list() == ["abcde\u2026", "abcde\u2026 (2)", "z"]
+
+
+def test_a_lineage_hangs_each_memory_on_its_own(made):
+    store = made.store
+    start = store.list(source="consolidated")[0]
+    told = report.lineage_frame(store.lineage(start.id))
+    sources = told.filter(pl.col("direction") == "source")
+    assert told.filter(pl.col("direction") == "itself")["id"].to_list() == [start.id]
+    assert set(sources["parent"].to_list()) == {0}
+    assert len(sources) == len(start.relationships)
+    seen_from_below = report.lineage_frame(store.lineage(sources["id"][0]))
+    above = seen_from_below.filter(pl.col("direction") == "successor")
+    assert above["id"].to_list() == [start.id]
+    assert report.lineage(told) is not None
+
+
+def test_a_long_lineage_is_cut_around_the_memory_itself(made):
+    store = made.store
+    start = store.list(source="consolidated")[0]
+    told = report.lineage_frame(store.lineage(start.id), at_most=2)
+    assert (len(told), told["row"].to_list()) == (2, [0, 1])
+    assert start.id in told["id"].to_list()
+    assert report.lineage(told) is not None
+
+
+def test_a_difference_tells_each_change(made):
+    found = made.store.diff("start")
+    told = report.difference_frame(found)
+    counts = dict(told["change"].value_counts().rows())
+    assert counts == {
+        name: number
+        for name, number in (
+            ("inserted", len(found.inserted)),
+            ("updated", len(found.updated)),
+            ("removed", len(found.removed)),
+        )
+        if number
+    }
+    assert report.difference(told) is not None
+
+
+def test_a_letter_is_one_memory_at_every_version(made):
+    store = made.store
+    versions = store.versions_frame(upkeep=False)
+    answers = [
+        report.Asked(at=at, result=store.at(version).search("green tea", k=4))
+        for version, at in versions.select("version", "at").head(3).iter_rows()
+    ]
+    told = report.time_travel_frame(answers)
+    assert (
+        told.select("letter", "id").n_unique() == told["letter"].n_unique() == told["id"].n_unique()
+    )
+    assert told["rank"].min() == 1
+    assert [a.result.version for a in answers] == told["version"].unique().sort().to_list()
+    assert report.time_travel(told) is not None
