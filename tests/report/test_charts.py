@@ -152,3 +152,14 @@ def test_a_letter_is_one_memory_at_every_version(made):
     assert told["rank"].min() == 1
     assert [a.result.version for a in answers] == told["version"].unique().sort().to_list()
     assert report.time_travel(told) is not None
+
+
+def test_the_newest_version_has_room_in_the_chart_of_the_states():
+    """A step at the last point would have no width: what a pass superseded was not seen."""
+    told = [(1, "add", "a", None, "active"), (4, "retire", "a", "active", "retired")]
+    columns = ["version", "operation", "id", "state_before", "state_after"]
+    history = pl.DataFrame(told, schema=columns, orient="row")
+    spec = report.states(history).to_dict()
+    (rows,) = spec["datasets"].values()
+    drawn = sorted({row["version"] for row in rows if row["state"] == "retired"})
+    assert drawn[0] <= 4 < drawn[-1] <= spec["encoding"]["x"]["scale"]["domain"][1]

@@ -26,6 +26,9 @@ _NODE, _GAP = 0.03, 0.08
 
 _PASSES = 12
 
+_EDGE = 0.04
+"""Of the versions shown, the room beside the first and the last."""
+
 
 def growth(versions: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
     """How many memories of all states there were after each version.
@@ -87,12 +90,17 @@ def states(history: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
     alt = altair()
     present = _ordered(told["state"])
     told = told.with_columns(_rank(pl.col("state"), present))
-    x = _by_version(alt, told, "version")
+    tail = _span(told, "version") * max(_EDGE, min(1 / 3, 1 / told["version"].n_unique()))
+    x = _by_version(alt, told, "version", tail=tail)
     tall = most(told.group_by("version").agg(pl.col("memories").sum())["memories"])
     y = alt.Y("memories:Q", title="memories", stack="zero", axis=_counts(alt, tall))
-    chart = alt.Chart(told).mark_area(interpolate="step-after", opacity=0.9)
+    chart = alt.Chart(_held(told, tail)).mark_area(interpolate="step-after", opacity=0.9)
     drawn = chart.encode(
-        x=x, y=y, color=_states(alt, present), order="rank:Q", tooltip=["version", "state"]
+        x=x,
+        y=y,
+        color=_states(alt, present),
+        order="rank:Q",
+        tooltip=[alt.Tooltip("version:Q", format=".0f"), "state"],
     )
     return styled(drawn, width=width, height=220)
 
@@ -172,12 +180,23 @@ def passes(told: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
     return styled(alt.layer(*layers), width=width, height=60 + 34 * len(frame))
 
 
-def _by_version(alt: Any, told: pl.DataFrame, column: str, *, axis: bool = True) -> Any:
-    """The versions from left to right; whole numbers only."""
+def _held(told: pl.DataFrame, tail: float) -> pl.DataFrame:
+    """The frame with its newest version once more, so much further: a step needs room to be seen."""
+    version = pl.col("version").cast(pl.Float64)
+    drawn = told.with_columns(version)
+    newest = drawn.filter(version == version.max())
+    return pl.concat([drawn, newest.with_columns(version + tail)])
+
+
+def _by_version(
+    alt: Any, told: pl.DataFrame, column: str, *, axis: bool = True, tail: float = 0.0
+) -> Any:
+    """The versions from left to right, with room after the last; whole numbers only."""
     numbers = told[column].unique().sort().to_list()
     low, high = numbers[0], numbers[-1]
     spread = max(1, high - low)
-    scale = alt.Scale(domain=[low - 0.04 * spread, high + 0.04 * spread], nice=False, zero=False)
+    end = high + max(tail, _EDGE * spread)
+    scale = alt.Scale(domain=[low - _EDGE * spread, end], nice=False, zero=False)
     values = frames.spread(numbers, 8)
     shown = alt.Axis(values=values, format="d", grid=False, labelOverlap=True) if axis else None
     return alt.X(f"{column}:Q", title="version", scale=scale, axis=shown)
