@@ -181,7 +181,7 @@ def passes(told: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
 
 
 def _held(told: pl.DataFrame, tail: float) -> pl.DataFrame:
-    """The frame with its newest version once more, so much further: a step needs room to be seen."""
+    """The frame with its newest version once more, further on: a step needs room to be seen."""
     version = pl.col("version").cast(pl.Float64)
     drawn = told.with_columns(version)
     newest = drawn.filter(version == version.max())
