@@ -11,9 +11,9 @@ from typing import Any
 from lance_memory.admission import Promotion
 from lance_memory.errors import EmbeddingError, InvalidInputError, QuotaExceededError
 from lance_memory.ingest.sessions import Promote, Sessions, hibernated
+from lance_memory.moving import Moving
 from lance_memory.record.intake import Batch
 from lance_memory.record.results import WriteResult
-from lance_memory.retaining import Retaining
 from lance_memory.storage import ChangeSet, Snapshot
 from lance_memory.telemetry import count
 
@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 _IDLE = timedelta(minutes=5)
 
 
-class Promoting(Retaining):
+class Promoting(Moving):
     """The verbs of the working layer (`WorkingMemory`)."""
 
     _slept = datetime.min.replace(tzinfo=UTC)
