@@ -35,6 +35,7 @@ _TOKEN = re.compile(
     rf"|[{CJK}]"  # a character each
     r"|[^\W\d_]+(?:['’][^\W\d_]+)?"  # words, contractions in one piece
 )
+_I_AM = re.compile(r"\bI am\b", re.IGNORECASE)  # and not the "am" of nine o'clock
 _NEGATION = re.compile(f"^(?:{NEGATIONS})$")
 _PORTUGUESE = frozenset("é da do das dos uma um em está às ao não são pela pelo".split())  # noqa: SIM905
 STOP = frozenset(
@@ -97,6 +98,7 @@ def said(text: str) -> tuple[frozenset[str], bool]:
     for q in numbers(text):
         end = q.start + len(q.written)
         rest = rest[: q.start] + " " * len(q.written) + rest[end:]
+    rest = _I_AM.sub("I'm", rest)
     return (content_words(rest) | facts) - {"not"}, "not" in facts
 
 

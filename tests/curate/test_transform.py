@@ -81,6 +81,10 @@ def test_it_begins_with_the_newest_and_says_nothing_twice(texts):
 def test_the_latest_word_comes_first_and_repetitions_go():
     assert derived("Ana likes tea.", "Ana likes tea.") == "Ana likes tea."
     assert derived("Eats at two.", "Eats at 2.") == "Eats at 2."
+    assert derived("I am allergic to nuts.", "Remember: I'm allergic to nuts!") == (
+        "Remember: I'm allergic to nuts!"
+    )
+    assert derived("I wake at 9 am.", "I wake at 9 pm.") == "I wake at 9 pm. I wake at 9 am."
     assert derived("Ana likes tea.", "She lives in Rome now.") == (
         "She lives in Rome now. Ana likes tea."
     )
