@@ -1,8 +1,9 @@
 """What the site of docs/ needs beside its pages; the builder calls this by `hooks` of mkdocs.yml.
 
 Three things. Pages that stand elsewhere in the repository (design/, CONTRIBUTING.md, ...) become
-part of the site. The page of commands is made from `lmem` itself. And a page that would make a
-browser ask another host for anything is a warning, which ends a strict build.
+part of the site. The page of commands is made from `lmem` itself, so that it can be read in the
+repository too: `python tools/docs_site.py` writes it. And a page that would make a browser ask
+another host for anything is a warning, which ends a strict build.
 """
 
 from __future__ import annotations
@@ -155,7 +156,6 @@ def on_files(files: Any, config: Any) -> Any:
     """Adds the pages that do not stand in docs/."""
     from mkdocs.structure.files import File
 
-    files.append(File.generated(config, COMMANDS, content=commands_page()))
     for pattern in ELSEWHERE:
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
@@ -166,8 +166,6 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links as the site has them."""
     uri = page.file.src_uri
-    if uri == COMMANDS:
-        return markdown
     return mounted(markdown, uri if (ROOT / uri).is_file() else f"docs/{uri}")
 
 
@@ -176,3 +174,7 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     for url in foreign(output):
         log.warning("%s would load %s from another host", page.file.src_uri, url)
     return output
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / COMMANDS).write_text(commands_page(), encoding="utf-8")

@@ -33,14 +33,15 @@ def test_every_public_name_stands_in_the_reference_once():
 def test_every_page_of_the_reference_is_in_its_index():
     index = (REFERENCE / "index.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\]\((\w+\.md)\)", index))
-    assert linked == {page.name for page in REFERENCE.glob("*.md")} - {"index.md"} | {"commands.md"}
+    assert linked == {page.name for page in REFERENCE.glob("*.md")} - {"index.md"}
 
 
 def test_the_page_of_commands_has_the_help_of_every_command_in_order(site):
     sys.path.append(str(ROOT / "tests" / "cli"))
     from command_tree import commands
 
-    page, known = site.commands_page(), commands()
+    page, known = (REFERENCE / "commands.md").read_text(encoding="utf-8"), commands()
+    assert page == site.commands_page(), "make it again: python tools/docs_site.py"
     told = re.findall(r"^#+ lmem (.+)$", page, re.MULTILINE)
     leaves = [words for words in told if words in known]
     assert leaves == list(known)
