@@ -236,6 +236,7 @@ class Agent:
 
         Raises:
             InvalidInputError: no name of a session.
+            ScopeError: the handle is kept to another session.
             EmbeddingError, ConflictError: as for `Distiller.distill`.
         """
         distiller = Distiller(self._store)

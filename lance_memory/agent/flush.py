@@ -22,6 +22,7 @@ from lance_memory.ingest.sessions import (
     settled,
 )
 from lance_memory.record.arguments import real
+from lance_memory.record.filters import Where
 from lance_memory.record.memory import SAID, Kind, Scope
 from lance_memory.record.results import WriteResult
 from lance_memory.store import MemoryStore
@@ -91,15 +92,20 @@ class Flushing:
     least: float | None = None
     dry_run: bool = False
 
-    def chosen(self, said: Sequence[Said]) -> tuple[list[tuple[Said, float]], Counter[LeftOut]]:
+    def chosen(
+        self, said: Sequence[Said], *, before: str = ""
+    ) -> tuple[list[tuple[Said, float]], Counter[LeftOut]]:
         """Those that become episodes, with the importance of their exchange; and those that stay.
+
+        Args:
+            said: in order.
+            before: what was said before them.
 
         Raises:
             InvalidInputError: the assessor gives no number within 0..1.
         """
         found: list[tuple[Said, float]] = []
         left = Counter[LeftOut]()
-        before = ""
         for exchange in exchanges(said):
             messages = [one.message for one in exchange]
             importance = real("importance", self.assess(messages), least=0, most=1)
@@ -176,7 +182,7 @@ class _Plan:
         known = _known(store) if said else set()
         living = last_of((*hibernating, *said), None, now=now)
         waiting = [one for one in living if message_id(scope, one) not in known]
-        chosen, left = how.chosen(waiting)
+        chosen, left = how.chosen(waiting, before=_before(store, waiting[0]) if waiting else "")
         left[LeftOut.ALREADY_THERE] += len(living) - len(waiting)
         left[LeftOut.ENDED] += sum(one.until <= now for one in said)
         rows = [
@@ -215,14 +221,13 @@ def _known(store: MemoryStore) -> set[str]:
     return set(found["id"].to_pylist())
 
 
-def _assessed(said: Sequence[Said], assess: ImportanceAssessor) -> list[tuple[Said, float]]:
-    """Each with the importance of the exchange that it is part of."""
-    found = []
-    for exchange in exchanges(said):
-        told = assess([one.message for one in exchange])
-        importance = real("importance", told, least=0, most=1)
-        found += [(one, importance) for one in exchange]
-    return found
+def _before(store: MemoryStore, first: Said) -> str:
+    """What was said last before a message, of what became an episode already; "" for nothing."""
+    earlier: Where = {"kinds": Kind.EPISODIC, "source": SAID}
+    if first.message.at is not None:
+        earlier["until"] = first.message.at
+    last = store.list(limit=1, newest_first=True, **earlier)
+    return last[0].content if last else ""
 
 
 def exchanges(said: Sequence[Said]) -> list[list[Said]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_memory.errors import InvalidInputError
@@ -12,12 +12,14 @@ from lance_memory.html import Told
 from lance_memory.ingest import IngestResult, Message, Role
 from lance_memory.record.arguments import text
 from lance_memory.record.times import utc
+from lance_memory.record.values import text_value
 from lance_memory.wording import counted
 
 __all__ = ["Interaction", "Observed", "ObservedMany"]
 
 _ANSWER = "#answer"
 _LATER = timedelta(microseconds=1)
+_LATEST = datetime.max.replace(tzinfo=UTC) - _LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class Interaction:
         actor: who spoke to it, by name, where that is known.
 
     Raises InvalidInputError for no name of a session, what is no text, both blank, or a time
-    without a zone.
+    without a zone. What is wrong with one of many is so known before any of them is kept.
     """
 
     session: str
@@ -45,7 +47,7 @@ class Interaction:
     actor: str = ""
 
     def __post_init__(self) -> None:
-        text("session", self.session)
+        text_value("session", text("session", self.session))
         for name in ("user_input", "agent_output", "ref", "actor"):
             if not isinstance(getattr(self, name), str):
                 raise InvalidInputError(
@@ -60,7 +62,7 @@ class Interaction:
 
     def messages(self, *, now: datetime) -> tuple[Message, ...]:
         """What was said, in order; `now` where it has no time of its own."""
-        at = self.at or now
+        at = min(self.at or now, _LATEST)  # an answer still comes after it
         asked = Message(content=self.user_input, actor=self.actor, at=at, ref=self.ref)
         answered = Message(
             content=self.agent_output,

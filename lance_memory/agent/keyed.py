@@ -13,7 +13,9 @@ from typing import Final, Literal, TypeVar
 
 from lance_memory.errors import AmbiguousError, ConflictError
 from lance_memory.record.arguments import whole
+from lance_memory.record.filters import Filter, all_of, equals
 from lance_memory.record.memory import Kind, Memory, State
+from lance_memory.record.rows import to_memories
 from lance_memory.record.times import utc
 from lance_memory.store import MemoryStore
 from lance_memory.wording import some
@@ -23,6 +25,7 @@ __all__ = [
     "StaleVersionError",
     "held",
     "of_key",
+    "of_own_scope",
     "persistently",
     "refuse_stale",
 ]
@@ -49,16 +52,31 @@ def of_key(
     Raises:
         AmbiguousError: the handle's own scope has none, and several within it have one.
     """
+    if own := of_own_scope(store, key, kinds=(kind,), states=states):
+        return own
     found = store.list(kinds=kind, key=key, states=states)
-    own = [memory for memory in found if memory.scope == store.scope] or found
-    scopes = sorted({str(memory.scope) for memory in own})
+    scopes = {memory.scope for memory in found}
     if len(scopes) > 1:
         raise AmbiguousError(
-            f"{key!r} is kept in {len(scopes)} scopes within {store.scope}: {some(scopes)}; ask "
-            "through a handle that is scoped to one of them",
-            candidates=[memory.id for memory in own],
+            f"{key!r} is kept in {len(scopes)} scopes within {store.scope}: "
+            f"{some(sorted(map(str, scopes)))}; ask through a handle that is scoped to one of them",
+            candidates=[memory.id for memory in found],
         )
-    return own
+    return found
+
+
+def of_own_scope(
+    store: MemoryStore,
+    key: str,
+    *,
+    kinds: tuple[Kind, ...] = tuple(Kind),
+    states: Literal["visible", "live", "any"],
+) -> list[Memory]:
+    """The memories with the key in the handle's very scope; what narrower ones have is not read."""
+    exactly = all_of(*(equals(level, name) for level, name in store.scope.names().items()))
+    asked = Filter(kinds=kinds, states=states, equal={"key": key}, also=exactly)
+    moment = utc(store.clock(), "clock()")
+    return to_memories(store._snapshot().scan(asked.predicate(moment)))
 
 
 def held(
@@ -76,10 +94,7 @@ def held(
         KeptByAnotherError: it is none of the layer's, or waits for an approval: nothing can take
             its place.
     """
-    moment = utc(store.clock(), "clock()")
-    live = store.list(key=key, kinds=tuple(Kind), states=(State.ACTIVE, State.PENDING))
-    own = [memory for memory in live if memory.scope == store.scope]
-    found = [m for m in own if m.expires_at is None or m.expires_at > moment]
+    found = of_own_scope(store, key, states="live")
     for memory in found:
         if memory.state is State.PENDING:
             raise KeptByAnotherError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_memory.agent.keyed import held, of_key, persistently, refuse_stale
+from lance_memory.agent.keyed import held, of_key, of_own_scope, persistently, refuse_stale
 from lance_memory.errors import NotFoundError
 from lance_memory.record.arguments import real
 from lance_memory.record.compare import same_json
@@ -195,9 +195,8 @@ class ProfileMemory:
 
     def _last(self, key: str) -> int:
         """The greatest version that the handle's own scope ever had, 0 for none."""
-        found = self._store.list(kinds=Kind.PROFILE, key=key, states="any")
-        own = [m for m in found if m.scope == self._store.scope and _is_fact(m)]
-        return max(map(_version, own), default=0)
+        found = of_own_scope(self._store, key, kinds=(Kind.PROFILE,), states="any")
+        return max(map(_version, filter(_is_fact, found)), default=0)
 
 
 def _key(fact_key: str) -> str:

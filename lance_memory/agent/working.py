@@ -20,7 +20,7 @@ from lance_memory.ingest.sessions import Said, SessionContext, Sessions
 from lance_memory.record.arguments import duration, instance, mapping, one_of, real, whole
 from lance_memory.record.memory import SAID, Kind, Scope
 from lance_memory.record.results import WriteResult
-from lance_memory.record.times import utc
+from lance_memory.record.times import LATEST, utc
 from lance_memory.store import MemoryStore
 from lance_memory.telemetry import count, observe
 
@@ -212,7 +212,7 @@ class WorkingMemory:
             mapping("values", values, "a mapping of names to JSON values"),
             now=now,
         )
-        made = SessionContext(values={}, noted=now, until=now + self._ttl)
+        made = SessionContext(values={}, noted=now, until=self._end(now))
 
         def changed(old: SessionContext | None) -> SessionContext:
             nonlocal made
@@ -331,7 +331,11 @@ class WorkingMemory:
         return found
 
     def _said(self, message: Message, noted: datetime) -> Said:
-        return Said(number=0, message=message, noted=noted, until=noted + self._ttl)
+        return Said(number=0, message=message, noted=noted, until=self._end(noted))
+
+    def _end(self, noted: datetime) -> datetime:
+        """When what was noted ends; no memory ends later than the last moment that it may have."""
+        return noted + self._ttl if self._ttl < LATEST - noted else LATEST - _TICK
 
 
 def _timed(verb: str, begun: float, scope: Scope) -> None:

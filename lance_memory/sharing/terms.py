@@ -109,11 +109,6 @@ def _end(given: object, now: datetime) -> datetime | None:
 def _filter(giver: Scope, where: Where) -> dict[str, Any]:
     """The filter as JSON values; what it means is checked now, and looked up at each reading."""
     given: dict[str, Any] = dict(where)
-    if not given:
-        raise InvalidInputError(
-            "nothing says what is to be shared: name memories, or give a filter; the handle's own "
-            "scope as a filter means everything"
-        )
     if "states" in given:
         raise InvalidInputError("what is shared is what is visible; leave out states")
     checked = Filter.of(where, within=giver)
@@ -128,4 +123,10 @@ def _filter(giver: Scope, where: Where) -> dict[str, Any]:
         "metadata": dict(checked.metadata) or None,
     }
     told = {n: value for n, value in (several | least).items() if value is not None}
-    return {**names, **told, **checked.equal, **times}
+    terms = {**names, **told, **checked.equal, **times}
+    if not terms:  # no filter, or one that leaves nothing out, such as no tags
+        raise InvalidInputError(
+            "nothing says what is to be shared: name memories, or give a filter; the handle's own "
+            "scope as a filter means everything"
+        )
+    return terms

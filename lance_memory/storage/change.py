@@ -176,6 +176,8 @@ def _committed(
         try:
             change = plan(snapshot)
             if not change:
+                if change.seen:  # nothing is left to do, but maybe because of what others did
+                    _verify(change, [], [], snapshot.locate([*change.seen]))
                 if settling is not None:
                     settling.after(snapshot)
                 return change, snapshot

@@ -70,6 +70,14 @@ def test_one_of_the_two_may_be_blank(ana):
     assert [m[0] for m in told(ana.working.recent("s1"))] == ["user", "assistant"]
 
 
+def test_a_time_beyond_all_memories_is_told_and_ends_no_turn(ana):
+    """Guards the moment of the answer, which was past the last one that there is."""
+    made = ana.observe("s1", SAID, "Noted.", at=datetime.max.replace(tzinfo=UTC))
+    assert {*made.failures} == {"working", "ingest"}
+    assert "time_out_of_range" in made.failures["ingest"]
+    assert ana.working.recent("s1") == ()
+
+
 def test_the_same_interaction_observed_again_counts_once(ana):
     first = ana.observe("s1", SAID, "Noted.", at=MORNING, ref="t1")
     ana.observe("s1", SAID, "Noted.", at=MORNING, ref="t1")

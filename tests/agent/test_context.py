@@ -17,10 +17,14 @@ from lance_memory import (
     InvalidInputError,
     MemoryMode,
     MemoryStore,
+    RedactionPolicy,
     ScopeError,
     Workspace,
+    WritePath,
 )
+from lance_memory.agent.context import sources
 from lance_memory.embed.tokens import count_tokens
+from lance_memory.ingest import Redact
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 ASKED = "where does ana like to ride her bicycle"
@@ -156,6 +160,30 @@ def test_a_message_that_was_flushed_and_said_again_stands_there_once(ana):
     assert {str(drop.reason) for drop in pack.dropped} == {"duplicate"}
 
 
+def test_of_very_many_facts_the_surest_come_in_and_what_is_asked_for(ana, monkeypatch):
+    """Guards the handle of a tenant: the facts of all of its users took seconds to be left out."""
+    monkeypatch.setattr(sources, "_MOST_FACTS", 2)
+    for name, sure in (("shoe", 0.9), ("pet", 0.7), ("river", 0.2), ("street", 0.6)):
+        ana.profile.set(name, "unknown", confidence=sure)
+    made = ana.context("now", "river: unknown", 400, options=ContextOptions(k=1))
+    told = {text.split("profile: ")[1] for text in by_source(made)["profile"]}
+    assert told == {"city: Porto", "shoe: unknown", "river: unknown"}
+
+
+def test_a_session_has_the_name_that_its_memories_have(reopen, tmp_path):
+    """Guards what is told once: by the name as it was asked, a message was not that of its fact."""
+    hashing = WritePath(redact=Redact(RedactionPolicy(scope="hash")))
+    store = reopen(tmp_path / "hashing", write_path=hashing)
+    ana = Agent(store.scoped(tenant="acme", user="ana"))
+    ana.observe("call ana@example.com", "I live in Porto, and I work as a nurse there.")
+    (fact, *_) = ana.store.list(source="extracted")
+    pack = ana.context("call ana@example.com", "where do I live", 400)
+    (item,) = pack
+    assert (item.source, item.ref) == (ContextSource.WORKING, fact.source_ref)
+    assert item.scope == fact.scope
+    assert "example.com" not in str(item.scope)
+
+
 # -- modes ------------------------------------------------------------------------------------
 
 
@@ -184,6 +212,17 @@ def test_the_mode_is_the_workspaces_unless_it_is_asked_for(ana):
     assert ana.context("now", ASKED, 400).mode is MemoryMode.VECTOR
     options = ContextOptions(mode=MemoryMode.HYBRID)
     assert ana.context("now", ASKED, 400, options=options).mode is MemoryMode.HYBRID
+
+
+def test_each_agent_of_a_tenant_has_the_mode_of_its_own_workspace(ana):
+    """Guards the hot tier: the mode was kept by the tenant, so the first to ask spoke for all."""
+    handles = [whole(ana).scoped(tenant="acme", **own) for own in ({"agent": "a"}, {"agent": "b"})]
+    modes = (MemoryMode.VECTOR, MemoryMode.DISTILLED)
+    for handle, mode in zip(handles, modes, strict=True):
+        Workspace(handle).set_memory_mode(mode)
+    for _ in range(2):
+        assert tuple(Agent(one).context("now", ASKED, 400).mode for one in handles) == modes
+        assert ana.context("now", ASKED, 400).mode is MemoryMode.HYBRID
 
 
 def whole(agent):

@@ -317,6 +317,22 @@ def test_a_long_item_is_cut_to_its_share():
     assert pack(long, budget=700, longest=1.0).items[0].cut is False
 
 
+def test_of_a_very_long_content_the_beginning_alone_is_counted():
+    """Guards a turn's time: a memory of a megabyte was counted whole in each pack, a second long."""
+    longest = []
+
+    def counted(texts):
+        longest.append(max(map(len, texts)))
+        return words(texts)
+
+    huge = one("huge", "word " * 200_000)
+    made = pack(huge, budget=200, count=counted)
+    (item,) = made.items
+    assert (item.cut, item.text.endswith("word…")) == (True, True)
+    assert 80 <= item.tokens <= 100 < made.tokens <= 200
+    assert max(longest) < 7_000
+
+
 def test_a_budget_below_the_frame_gives_an_empty_text():
     made = pack(one("a"), budget=5)
     assert (made.text, made.tokens, left_out(made)) == ("", 0, {"a": "budget"})

@@ -22,6 +22,7 @@ from lance_memory import (
     Quotas,
     RetentionPolicy,
     Scope,
+    ScopeError,
     SnapshotOf,
     State,
     Triggers,
@@ -177,6 +178,8 @@ def test_a_scoped_handle_makes_what_lies_in_its_scope(store):
         Scope(tenant="t", user="bob", run="r"),
     }
     assert Distiller(kept).distill().snapshots == ()
+    with pytest.raises(ScopeError, match="session='s2'"):  # and not an answer that there is none
+        Distiller(kept.scoped(session="s1")).snapshot(session="s2")
 
 
 def test_the_day_that_is_not_over_waits_unless_it_is_asked_for(store, clock):
@@ -364,6 +367,46 @@ def test_a_snapshot_goes_when_all_that_it_says_was_deleted_or_taken_back(store):
     result = Distiller(store).distill()
     assert len(result.retired) == 2
     assert snapshots(store) == {}
+
+
+@pytest.mark.parametrize("end", ["retire", "delete"])
+def test_what_was_taken_back_goes_also_where_a_policy_put_the_rest_away(store, clock, end):
+    """Guards a snapshot that nothing visible was left of: it went on saying what was taken back."""
+    say(store)
+    (kept,) = say(store, ["The code is 4711."], tags=["keep"])
+    Distiller(store).distill()
+    policy = RetentionPolicy(
+        ages={"episodic": timedelta(days=90)}, evergreen_tags=("snapshot", "keep")
+    )
+    clock.forward(days=91)
+    assert store.retain(policy, archive=None).retired == 3
+    assert Distiller(store).distill().retired == ()
+    getattr(store, end)(kept, reason="not true")
+    result = Distiller(store).distill()
+    assert (len(result.retired), snapshots(store)) == (2, {})
+
+
+def test_a_memory_of_another_day_by_now_goes_from_the_day_that_it_was_of(store):
+    """Guards a day that went on telling what was found to have happened on another one."""
+    ids = say(store)
+    only = DistillOptions(of=("day",))
+    Distiller(store, options=only).distill()
+    store.update(ids[2], event_at=NEW_YEAR - timedelta(days=3))
+    (one,) = Distiller(store, options=only).distill().snapshots
+    assert (one.name, one.sources) == ("2024-12-30", ids[:2])
+    (snapshot,) = snapshots(store).values()
+    assert "Ana" not in snapshot.content
+
+
+def test_a_pass_over_other_kinds_leaves_the_snapshots_of_all_kinds(store):
+    """Guards two passes that would take turns for ever."""
+    say(store, kind="semantic")
+    say(store, ["Then 3 guests came.", "They left at 11."], at=NEW_YEAR + timedelta(hours=1))
+    Distiller(store).distill()
+    before = store.version
+    facts = DistillOptions(kinds=("semantic",))
+    assert Distiller(store, options=facts).distill().snapshots == ()
+    assert (Distiller(store).distill().snapshots, store.version) == ((), before)
 
 
 def test_what_a_policy_puts_away_stays_in_the_snapshot(store, clock):

@@ -7,10 +7,12 @@ import pytest
 from lance_memory.agent.keyed import (
     KeptByAnotherError,
     StaleVersionError,
+    of_key,
     persistently,
     refuse_stale,
 )
-from lance_memory.errors import ConflictError, InvalidInputError
+from lance_memory.errors import AmbiguousError, ConflictError, InvalidInputError
+from lance_memory.record.memory import Kind
 
 
 class Attempt:
@@ -60,3 +62,14 @@ def test_whichever_stands_is_a_choice_and_a_version_is_a_number():
     for wrong in (-1, True, "2", 1.5):
         with pytest.raises(InvalidInputError, match="expected_version="):
             refuse_stale("it", 2, wrong, id=None)
+
+
+def test_scopes_that_read_alike_are_two(store):
+    """Guards against telling scopes apart by how they are written: a name may hold any text."""
+    alike = ({"agent": "a/session=x"}, {"agent": "a", "session": "x"})
+    handles = [store.scoped(user="u", **levels) for levels in alike]
+    for handle in handles:
+        handle.add("what is kept", key="k", kind="profile")
+    assert len({str(handle.scope) for handle in handles}) == 1
+    with pytest.raises(AmbiguousError, match="in 2 scopes"):
+        of_key(store.scoped(user="u"), "k", kind=Kind.PROFILE)

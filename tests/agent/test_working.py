@@ -214,6 +214,16 @@ def test_what_has_ended_is_returned_by_nothing(store, clock):
     assert store.list(kinds="working") == []
 
 
+def test_a_time_of_any_length_is_one(store):
+    """Guards sums beyond the year 9999, which ended in an OverflowError."""
+    mine = WorkingMemory(store.scoped(user="u"), ttl=timedelta.max)
+    mine.append_message("s", "user", "for ever")
+    mine.set_context("s", {"topic": "x"})
+    assert mine.hibernate(timedelta.max).inserted == 0
+    assert mine.hibernate(timedelta(0)).inserted == 1
+    assert (said(mine), mine.context("s")) == (["for ever"], {"topic": "x"})
+
+
 def test_each_message_ends_with_the_time_to_live_that_it_was_appended_with(store, clock):
     short = WorkingMemory(store.scoped(user="u"), ttl=timedelta(minutes=1))
     long = WorkingMemory(store.scoped(user="u"))
@@ -487,6 +497,17 @@ def test_small_talk_becomes_no_episode_and_all_that_says_anything_does(store, mi
     assert said(mine) == ["hello", "Hi, welcome!", *TALK[5], "good night"]
     assert mine.flush("s", 0).kept == 5
     assert (said(mine), mine.flush("s").left) == ([], {})
+
+
+def test_an_answer_is_one_though_its_question_was_flushed_before(store, mine):
+    """Guards what is agreed to: the question was no more among the messages that were looked at."""
+    talk(mine, "s", "I want the red kettle.")
+    mine.append_message("s", "assistant", "Shall I order it for 40 euros?")
+    assert mine.flush("s").kept == 2
+    talk(mine, "s", "ok")
+    assert (mine.flush("s", dry_run=True).kept, mine.flush("s").kept) == (1, 1)
+    talk(mine, "s", "ok")  # again, and nobody asks
+    assert mine.flush("s").left == {LeftOut.SMALL_TALK: 1}
 
 
 def test_an_assessor_of_ones_own_decides_alone(store, mine):

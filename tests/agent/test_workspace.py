@@ -139,6 +139,25 @@ def test_of_many_who_read_the_same_version_one_wins(acme, tmp_path, reopen):
     assert [i.version for i in acme.history("prompt", "system")] == [1, 2]
 
 
+def test_of_many_who_remove_an_item_one_does(acme, tmp_path, reopen):
+    """Guards the answer of the others, who found it gone and said that they had removed it."""
+    acme.set_prompt("system", "start")
+    handles = [Workspace(reopen(tmp_path / "store").scoped(tenant="acme")) for _ in range(3)]
+    ready, outcomes = threading.Barrier(len(handles)), []
+
+    def remove(handle):
+        ready.wait()
+        try:
+            outcomes.append(handle.remove("prompt", "system").outcome)
+        except NotFoundError:
+            outcomes.append("gone")
+
+    threads = [threading.Thread(target=remove, args=(handle,)) for handle in handles]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert sorted(outcomes) == ["gone", "gone", ItemOutcome.REMOVED]
+
+
 def test_without_a_check_nobody_loses_a_version(acme, tmp_path, reopen):
     def change(number):
         Workspace(reopen(tmp_path / "store").scoped(tenant="acme")).set_flag("f", number)

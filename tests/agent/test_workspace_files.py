@@ -174,6 +174,8 @@ def test_a_plan_is_stale_once_an_item_of_it_was_changed(full, store, tmp_path):
     assert store.version == before
     with pytest.raises(InvalidInputError, match="of the workspace of tenant=acme"):
         Workspace(store.scoped(tenant="other")).apply(plan)
+    with pytest.raises(InvalidInputError, match="takes a WorkspacePlan"):
+        full.apply(tmp_path / "w")
 
 
 def test_an_agents_files_have_its_own_items_alone(full, store, tmp_path):

@@ -467,6 +467,9 @@ def test_two_writers_at_once_lose_nothing(team):
         ({}, InvalidInputError),
         ({"refs": []}, InvalidInputError),
         ({"refs": ["red-0"], "tags": "red"}, InvalidInputError),
+        ({"tags": []}, InvalidInputError),  # else it would be everything
+        ({"metadata": {}}, InvalidInputError),
+        ({"tags": (), "metadata": {}}, InvalidInputError),
         ({"tags": "red", "with_": {}}, InvalidInputError),
         ({"tags": "red", "with_": Scope(session="s")}, InvalidInputError),
         ({"tags": "red", "with_": {"team": "x"}}, InvalidInputError),

@@ -85,6 +85,16 @@ def test_what_is_replaced_cannot_be_retired_as_well(store):
     assert store.version == before
 
 
+def test_what_others_have_retired_since_is_a_conflict_though_nothing_is_left_to_do(store):
+    """Guards the check of what was read, which a change set without rows did not come to."""
+    one = store.add("the kettle is red", key="kettle")
+    read, version = store.get(one.id), store.retire(one.id).version
+    with pytest.raises(ConflictError) as error:
+        store.upsert_many([], retire=[read.id], made_from=[read])
+    assert (error.value.ids, store.version) == ((read.id,), version)
+    assert store.upsert_many([], retire=[read.id]).version == version
+
+
 def test_nothing_is_made_from_what_has_changed_since(store):
     store.add("the kettle is red", key="kettle")
     read = store.get("kettle")

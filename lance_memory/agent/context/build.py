@@ -85,8 +85,9 @@ def _mode(store: MemoryStore, legs: Legs, options: ContextOptions) -> MemoryMode
         return MemoryMode(options.mode)
     if not (store.scope.tenant or store.scope.agent):
         return MemoryMode.HYBRID
-    wide = reading(store, owner_of(store.scope))
-    told = partial(HotTier.of(store).read, wide, "memory_mode")
+    owner = owner_of(store.scope)
+    key = ("memory_mode", owner)  # `reading` sees the tenant, which several agents have in common
+    told = partial(HotTier.of(store).read, reading(store, owner), key)
     asked = legs.asked("workspace", lambda: told(lambda: WorkspaceView(store).memory_mode))
     return MemoryMode.HYBRID if asked is None else asked
 

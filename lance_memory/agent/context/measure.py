@@ -14,6 +14,10 @@ __all__ = ["Measured"]
 _AT_ONCE = 16
 """Candidates that are counted in one call: as many without room end the packing (`pack`)."""
 
+_CHARACTERS = 64
+"""Of a content as many for each token that it may have: a megabyte need not be counted, a second
+long, to keep the first thousand tokens. Texts have some 4, and the longest words fewer than 64."""
+
 _WIDE = 100
 """A number as wide as any, where it is not known yet."""
 
@@ -68,15 +72,24 @@ class Measured:
 
     def _measure(self, places: Sequence[int]) -> None:
         """Count several in one call, which costs a tokenizer little more than one."""
-        entries = [entry(self._candidates[place], within=self._within) for place in places]
+        entries = [self._whole(self._candidates[place]) for place in places]
         counts = self._count([self._text(one) for one in entries])
         for place, one, tokens in zip(places, entries, counts, strict=True):
             self._entries[place] = self._cut(one, tokens)
 
+    def _whole(self, candidate: Candidate) -> Entry:
+        """The entry of a candidate, before it is counted."""
+        longest = _CHARACTERS * max(1, self._most(candidate))
+        return entry(candidate, within=self._within, longest=longest)
+
+    def _most(self, candidate: Candidate) -> int:
+        """The tokens that its entry may have."""
+        share = self._options.share(candidate.source).tokens
+        return int(self._budget * min(share, self._options.longest))
+
     def _cut(self, one: Entry, tokens: int) -> tuple[Entry, int]:
         """An entry of so many tokens, as long as it may be."""
-        share = self._options.share(one.candidate.source).tokens
-        most = int(self._budget * min(share, self._options.longest))
+        most = self._most(one.candidate)
         if tokens <= most:
             return one, tokens
         cut = shortened(one, most=most, tokens=tokens, count=self._tokens)

@@ -65,7 +65,7 @@ _NOUNS: Final = {
 _BEGIN, END = "<memory>", "</memory>"
 _LAID_OUT: Final = {source: place for place, source in enumerate(ContextSource)}
 _OWNER: Final = ("tenant", "user", "agent")
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_ID: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SHRUNK: Final = 0.9
 
 
@@ -94,13 +94,19 @@ class Entry:
         )
 
 
-def entry(candidate: Candidate, *, within: Scope) -> Entry:
-    """The entry of a candidate, in a pack for the scope `within`."""
-    content = harmless(candidate.content)
+def entry(candidate: Candidate, *, within: Scope, longest: int | None = None) -> Entry:
+    """The entry of a candidate, in a pack for the scope `within`.
+
+    Beyond `longest` characters its content is not looked at, and left out as by `shortened`.
+    """
+    content = candidate.content
+    cut = longest is not None and len(content) > longest
+    seen = f"{harmless(content[:longest])}…" if cut else harmless(content)
     return Entry(
         candidate=candidate,
         label=_label(candidate, within),
-        lines=tuple(content.split("\n")),
+        lines=tuple(seen.split("\n")),
+        cut=cut,
     )
 
 
@@ -124,7 +130,8 @@ def shortened(given: Entry, *, most: int, tokens: int, count: Callable[[Entry], 
 def mark(candidate: Candidate, number: int, *, ids: bool = False) -> str:
     """What names an item in the text: its number; or, if asked for, the id of a memory.
 
-    An id may be the caller's own, and any text; such a one is not written.
+    An id may be the caller's own, and any text; one that could pass for something else, such as
+    for a number, is not written.
     """
     named = ids and candidate.source is not ContextSource.WORKING and _ID.fullmatch(candidate.id)
     return f"#{candidate.id}" if named else f"#{number}"

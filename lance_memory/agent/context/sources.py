@@ -41,6 +41,9 @@ __all__ = ["Found", "Layers", "found"]
 
 _KINDS = (Kind.EPISODIC, Kind.SEMANTIC, Kind.PROCEDURAL, Kind.PROFILE)
 
+_MOST_FACTS = 1_000
+"""Of a profile that come in without being searched for; nobody has as many."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
@@ -84,11 +87,12 @@ def found(
     how = Mode.VECTOR if mode is MemoryMode.VECTOR else Mode.HYBRID
     recalling = legs.beside(partial(search, mode=how))
     given = _asking_others(store, legs, query, how, options)
-    fitting = legs.beside(partial(layers.procedural.best, query, options.procedures))
+    best = partial(layers.procedural.best, query, options.procedures)
+    fitting = legs.beside(best) if options.procedures else None
     talk = legs.asked("working", lambda: _talk(layers, session, query, options.recent))
     known = legs.asked("profile", lambda: _profile(store))
     result = _recalled(legs, recalling, by_words)
-    procedures = _fit(legs, fitting) if options.procedures else ()
+    procedures = _fit(legs, fitting)
     recalled = _with_profile(_hits(result, mode), known or (), options.min_score)
     around = legs.asked("neighbours", lambda: _around(store, recalled, options.lead))
     own = [*(talk or ()), *(around or recalled), *map(of_procedure, procedures)]
@@ -138,9 +142,9 @@ def _asking_others(
     return legs.beside(partial(store.sharing.search, query, k=k, mode=mode, kinds=_KINDS))
 
 
-def _fit(legs: Legs, fitting: Begun[BestProcedures]) -> Sequence[RankedProcedure]:
-    """The procedures that fit."""
-    found = legs.asked("procedural", fitting)
+def _fit(legs: Legs, fitting: Begun[BestProcedures] | None) -> Sequence[RankedProcedure]:
+    """The procedures that fit; None: they are not asked for."""
+    found = None if fitting is None else legs.asked("procedural", fitting)
     if found is None:
         return ()
     if reason := found.degraded.get("vector"):
@@ -150,7 +154,7 @@ def _fit(legs: Legs, fitting: Begun[BestProcedures]) -> Sequence[RankedProcedure
 
 def _talk(layers: Layers, session: str, query: str, count: int) -> list[Candidate]:
     """The recent messages, and the values of the session."""
-    scope = layers.store.scope.narrowed(session=session)
+    scope = layers.working._handle(session).scope  # as the memories of what was said have it
     messages = layers.working.recent(session, count)
     talk = [
         of_message(message, scope, query, place=place, later=len(messages) - 1 - place)
@@ -161,13 +165,16 @@ def _talk(layers: Layers, session: str, query: str, count: int) -> list[Candidat
 
 
 def _profile(store: MemoryStore) -> tuple[Memory, ...]:
-    """What is known of whoever the handle is about; from memory, while nothing has changed."""
-    return HotTier.of(store).read(
-        store,
-        "profile",
-        lambda: tuple(store.list(kinds=Kind.PROFILE, states=State.ACTIVE)),
-        shown=visible,
-    )
+    """What is known of whoever the handle is about; from memory, while nothing has changed.
+
+    Of a handle of very many users what is surest: the search finds what the question is about.
+    """
+
+    def load() -> tuple[Memory, ...]:
+        facts = store.list(kinds=Kind.PROFILE, states=State.ACTIVE)
+        return tuple(sorted(facts, key=lambda fact: (-fact.confidence, fact.id))[:_MOST_FACTS])
+
+    return HotTier.of(store).read(store, "profile", load, shown=visible)
 
 
 def _around(store: MemoryStore, recalled: Sequence[Candidate], lead: int) -> list[Candidate]:

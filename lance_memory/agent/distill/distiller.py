@@ -141,6 +141,7 @@ class Distiller:
 
         Raises:
             InvalidInputError: none or several of them are given, or one makes no sense.
+            ScopeError: the handle is kept to another session.
             EmbeddingError, ConflictError: as for `distill`.
         """
         given = {
@@ -181,6 +182,7 @@ class Distiller:
     def _named(self, sight: Sight, of: SnapshotOf, name: str) -> tuple[Looked, list[Group]]:
         """The groups of that name, and what was looked at for them."""
         if of is SnapshotOf.SESSION:
+            self._store.scope.narrowed(session=name)
             found = Looked.of(sight, Wanted(sessions=frozenset([name])))
             return found, list(found.groups([of], until=None))
         if of is SnapshotOf.DAY:

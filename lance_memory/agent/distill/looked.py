@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_memory.agent.distill.fate import FATE, Fate, fates
 from lance_memory.agent.distill.group import (
     NARROW,
     SNAPSHOT,
@@ -34,24 +34,14 @@ from lance_memory.record.filters import (
     prefixed,
     visible,
 )
-from lance_memory.record.memory import DISTILLED, SCOPE_LEVELS, Memory, Scope, State
+from lance_memory.record.memory import DISTILLED, SCOPE_LEVELS, Memory, Scope
 from lance_memory.record.rows import to_memories
 from lance_memory.store import MemoryStore
 
 __all__ = ["Looked", "Sight"]
 
-_IN_TIME: Final = ("retention: ", "strength ")
-"""How the reasons begin of what a policy retired, because its time was over."""
-
+_NIGHTLY: Final = (SnapshotOf.SESSION, SnapshotOf.DAY)
 _ASKED_FOR: Final = (SnapshotOf.TOPIC, SnapshotOf.TAG)
-
-
-class _Source(StrEnum):
-    """What became of a memory that a snapshot was made from, where it is not visible any more."""
-
-    PUT_AWAY = "put away"
-    REPLACED = "replaced"
-    WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +95,7 @@ class Looked:
     Attributes:
         sight: through what they were seen.
         rows: the memories that may go in, oldest first.
-        became: id → what became of it, of every source of a snapshot that is there; those that are
-            visible are put away once they expire.
+        became: id → what became of it, of every source of a snapshot that is there.
         there: key and scope → the snapshot that is visible.
         taken: key and scope → the id of a live memory that is none, and has a snapshot's key.
         wanted: the sessions and days of which everything is among the rows; None: of all.
@@ -114,7 +103,7 @@ class Looked:
 
     sight: Sight
     rows: Sequence[Row]
-    became: Mapping[str, _Source]
+    became: Mapping[str, Fate]
     there: Mapping[Place, Memory]
     taken: Mapping[Place, str]
     wanted: Wanted | None = None
@@ -157,8 +146,7 @@ class Looked:
         there = sight.snapshots(any_of(keyed, *others))
 
         def states(ids: Collection[str]) -> pa.Table:
-            columns = ["id", "state", "state_reason"]
-            return sight.view._snapshot().by_ids(ids, columns=columns)
+            return sight.view._snapshot().by_ids(ids, columns=FATE)
 
         return cls._of(sight, rows, there=there, keyed=keyed, states=states, wanted=wanted)
 
@@ -188,10 +176,11 @@ class Looked:
         """With what became of the sources of the snapshots, and who else has their keys."""
         sources = {id for memory in there.values() for id in sources_of(memory)}
         held = sight.scan(all_of(keyed, live(sight.now)), columns=["id", "key", *SCOPE_LEVELS])
+        ceilings, now = sight.marks.ceilings, sight.now
         return cls(
             sight=sight,
             rows=rows,
-            became=_became(states(sources)),
+            became=fates(states(sources), kinds=sight.kinds, ceilings=ceilings, now=now),
             there=there,
             taken={place: id for place, id in _keyed(held) if place not in there},
             wanted=wanted,
@@ -212,7 +201,8 @@ class Looked:
         """Whether there is a snapshot of these memories, as they are.
 
         Also where a policy has retired some, or they have expired, and none is new: the snapshot
-        keeps what they said. What a person retired, or something took the place of, goes from it.
+        keeps what they said. What a person retired, or something took the place of, goes from it,
+        and what belongs elsewhere by now, such as to another day.
         """
         found = self.there.get(group.place)
         if found is None:
@@ -225,12 +215,21 @@ class Looked:
         return same and not told.get("left_out") and all(map(self._stays, gone))
 
     def orphans(self) -> dict[Place, str]:
-        """The ids of the snapshots all of whose memories were deleted, or retired by a person."""
-        return {
-            place: memory.id
-            for place, memory in self.there.items()
-            if {self.became.get(id, _Source.WRONG) for id in sources_of(memory)} == {_Source.WRONG}
-        }
+        """The ids of the snapshots that say what is wrong, and that nothing can be made of anew.
+
+        All of their memories were deleted, or retired by a person; or some of them, and the rest
+        is hidden too.
+        """
+        within = self.sight.view.scope
+        named = {n for row in self.rows for n in named_in(row, _NIGHTLY, within=within)}
+        full = {(f"{SNAPSHOT}{of}/{name}", scope) for of, name, scope in named}
+        found = {}
+        for place, memory in self.there.items():
+            became = {self.became.get(id, Fate.WRONG) for id in sources_of(memory)}
+            hidden = Fate.STANDING not in became and place not in full
+            if became == {Fate.WRONG} or (Fate.WRONG in became and hidden):
+                found[place] = memory.id
+        return found
 
     def waiting(self, *, done: Iterable[Group], open: Iterable[Group], days: bool) -> Iterator[Row]:
         """The memories that are still to go in.
@@ -263,7 +262,7 @@ class Looked:
         return [g for g in more.groups(of, until=self.sight.now.date()) if more.is_fresh(g)]
 
     def _stays(self, id: str) -> bool:
-        return self.became.get(id) is _Source.PUT_AWAY
+        return self.became.get(id) is Fate.PUT_AWAY
 
 
 def _of(kind: SnapshotOf) -> str:
@@ -273,17 +272,3 @@ def _of(kind: SnapshotOf) -> str:
 def _keyed(table: pa.Table) -> Iterator[tuple[Place, str]]:
     for row in table.to_pylist():
         yield (row["key"], Scope(**{level: row[level] for level in SCOPE_LEVELS})), row["id"]
-
-
-def _became(table: pa.Table) -> dict[str, _Source]:
-    columns = (table[name].to_pylist() for name in ("id", "state", "state_reason"))
-    return {id: _source(state, reason) for id, state, reason in zip(*columns, strict=True)}
-
-
-def _source(state: str, reason: str) -> _Source:
-    if state in (State.ACTIVE, State.PENDING):
-        return _Source.PUT_AWAY
-    if state == State.SUPERSEDED:
-        return _Source.REPLACED
-    in_time = state == State.RETIRED and reason.startswith(_IN_TIME)
-    return _Source.PUT_AWAY if in_time else _Source.WRONG

@@ -25,8 +25,8 @@ class DistillResult(Told):
         unchanged: how many snapshots say what their memories say, and stay.
         small: how many of the sessions, days, ... that were looked at have too few memories.
         left: how many are left for the next time, because `max_snapshots` was reached.
-        retired: ids of snapshots all of whose memories were deleted, forgotten, or retired by a
-            person.
+        retired: ids of snapshots that say what was deleted, forgotten, or retired by a person, and
+            of whose memories none is left to make them anew of.
         read: how many memories it looked at; where little has changed, few of a long history.
         watermarks: tenant → up to which event all went into snapshots, where that was noted.
         upkeep: as in `WriteResult`.

@@ -11,6 +11,7 @@ from typing import Any
 from lance_memory.agent.pinned import pinned
 from lance_memory.agent.workspace.files import write_files
 from lance_memory.agent.workspace.item import (
+    MEMORY_MODE,
     Key,
     WorkspaceItem,
     WorkspacePart,
@@ -75,8 +76,9 @@ class WorkspaceView:
 
     @property
     def memory_mode(self) -> MemoryMode:
-        """How context is made; "hybrid" where nothing is set."""
-        return self.state().memory_mode
+        """How context is made; "hybrid" where nothing is set. It reads that item alone."""
+        found = self.find(*MEMORY_MODE)
+        return MemoryMode.HYBRID if found is None else MemoryMode(found.value)
 
     def policy(self, name: str) -> Any:
         """The JSON value of a policy.

@@ -21,6 +21,7 @@ from lance_memory.agent.workspace.writing import (
     refuse_doubtful,
 )
 from lance_memory.errors import InvalidInputError, NotFoundError
+from lance_memory.record.arguments import instance
 
 __all__ = ["Workspace"]
 
@@ -246,9 +247,10 @@ class Workspace(WorkspaceWriting):
 
         Raises:
             ConflictError: an item has another version by now; nothing was written.
-            InvalidInputError: the plan is of another workspace.
+            InvalidInputError: it is no plan, or of another workspace.
             ScopeError: as for `set_prompt`.
         """
+        instance("plan", plan, WorkspacePlan, "a WorkspacePlan")
         if plan.scope != self._owner:
             raise InvalidInputError(
                 f"the plan is of the workspace of {plan.scope}, and this one is of {self._owner}"

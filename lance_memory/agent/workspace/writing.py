@@ -21,7 +21,7 @@ from lance_memory.agent.workspace.values import MOST_ITEMS
 from lance_memory.agent.workspace.view import WorkspaceView
 from lance_memory.errors import ConflictError, InvalidInputError
 from lance_memory.record.compare import same_json
-from lance_memory.record.memory import Kind, Memory
+from lance_memory.record.memory import Kind, Memory, State
 from lance_memory.record.results import AddManyResult
 from lance_memory.record.values import text_value
 from lance_memory.store import MemoryStore
@@ -155,7 +155,7 @@ class WorkspaceWriting(WorkspaceView):
             rows,
             expected=[own[key].id if key in own else "" for key in fresh],
             retire=[item.id for item in gone],
-            made_from=[self._store.get(item.id) for item in gone],
+            made_from=[self._standing(item) for item in gone],
             reason=reason,
         )
         ids = dict(zip(fresh, written.ids, strict=True))
@@ -168,6 +168,20 @@ class WorkspaceWriting(WorkspaceView):
             elif value is not None:
                 made[key] = ItemOutcome.UNCHANGED, own[key]
         return written, made
+
+    def _standing(self, item: WorkspaceItem) -> Memory:
+        """The memory of an item that is to go.
+
+        Raises:
+            ConflictError: somebody else has taken it away since it was read.
+        """
+        memory = self._store.find(item.id)
+        if memory is None or memory.state is not State.ACTIVE:
+            raise ConflictError(
+                f"{item} was changed or removed meanwhile; nothing was written: read it again",
+                ids=[item.id],
+            )
+        return memory
 
     def _item(self, id: str) -> WorkspaceItem:
         item = item_of(self._store.get(id))

@@ -150,7 +150,7 @@ def _asleep(
     """The sessions in which nothing was said for a while, and whether anything is in the ledger."""
     for scope in sessions.within(within):
         noted = sessions.last_noted(scope)
-        if noted is None or noted <= now - idle:
+        if noted is None or now - noted >= idle:
             yield scope, noted is not None
 
 
