@@ -66,10 +66,10 @@ def one(id, content="", relevance=1.0, source="episodic", **more):
     return Candidate(id=id, source=ContextSource(source), kind=kind, relevance=relevance, **given)
 
 
-def pack(*candidates, budget=500, count=words, within=NOBODY, **options):
+def pack(*candidates, budget=500, count=words, within=NOBODY, query="", **options):
     chosen = ContextOptions(**options)
     found = scored(candidates, chosen)
-    return packed(found, budget=budget, options=chosen, count=count, within=within)
+    return packed(found, budget=budget, options=chosen, count=count, within=within, query=query)
 
 
 def ids(made):
@@ -78,6 +78,16 @@ def ids(made):
 
 def left_out(made):
     return {drop.id: str(drop.reason) for drop in made.dropped}
+
+
+def test_what_was_only_asked_before_is_no_answer_to_it():
+    """The former question is the nearest there is, and would come first; its answer stays."""
+    asked = one("q", "When does  she fly? ", 1.0)
+    answer, talk = one("a", "On 12 May.", 0.8), one("m", "When does she fly?", source="working")
+    made = pack(asked, answer, talk, query="when does she fly?")
+    assert sorted(ids(made)) == ["a", "m"]  # what is being said just now stands there as it is
+    assert left_out(made) == {"q": "duplicate"}
+    assert ids(pack(asked, query="")) == ["q"]
 
 
 # -- laws -------------------------------------------------------------------------------------

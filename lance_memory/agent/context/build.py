@@ -58,6 +58,7 @@ def build(
         options=options,
         count=_counter(layers.store, options),
         within=layers.store.scope,
+        query=query,
     )
     if candidates.candidates and not made.items:
         of = f"of a budget of {options.budget_tokens} tokens the frame alone takes {made.frame}"

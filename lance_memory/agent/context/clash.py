@@ -11,9 +11,14 @@ Why = tuple[DropReason, str]
 
 
 class Taken:
-    """The candidates that are in the pack, as others may clash with them."""
+    """The candidates that are in the pack, as others may clash with them.
 
-    def __init__(self) -> None:
+    Args:
+        query: the question. Whoever asks has it: what was only asked before is no answer.
+    """
+
+    def __init__(self, query: str = "") -> None:
+        self._query = _plain(query)
         self._ids: set[str] = set()
         self._texts: dict[tuple[bool, str], str] = {}
         self._said: dict[Event, str] = {}
@@ -62,6 +67,8 @@ class Taken:
     def _said_again(self, candidate: Candidate) -> Why | None:
         """What is in that says it; what is said twice in the conversation stands there twice."""
         talking = candidate.source is ContextSource.WORKING
+        if self._query and not talking and _plain(candidate.content) == self._query:
+            return DropReason.DUPLICATE, "it is the question"
         for talk in (False,) if talking else (False, True):
             if same := self._texts.get((talk, _plain(candidate.content))):
                 return DropReason.DUPLICATE, f"{same} says the same"

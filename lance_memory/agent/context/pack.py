@@ -58,6 +58,7 @@ def packed(
     options: ContextOptions,
     count: Count,
     within: Scope,
+    query: str = "",
 ) -> Packed:
     """The pack of the candidates, best first, that fit.
 
@@ -67,10 +68,12 @@ def packed(
         options: shares of sources, diversity, length of an item, ids.
         count: tokens of texts; whatever it does, the text never has more than the budget.
         within: the scope of whoever asks; items of others say whose they are.
+        query: the question, which is no answer to itself.
     """
     candidates = [one.candidate for one in found]
     measured = Measured(candidates, budget=budget, options=options, count=count, within=within)
-    choice = _Choice(found, measured, Room(budget, options=options, measured=measured), options)
+    room = Room(budget, options=options, measured=measured)
+    choice = _Choice(found, measured, room, options=options, taken=Taken(query))
     choice.choose()
     return choice.fitted(budget, count=count, within=within)
 
@@ -79,13 +82,19 @@ class _Choice:
     """One packing under way: the places that were taken, in order, and why others were not."""
 
     def __init__(
-        self, found: Sequence[Scored], measured: Measured, room: Room, options: ContextOptions
+        self,
+        found: Sequence[Scored],
+        measured: Measured,
+        room: Room,
+        *,
+        options: ContextOptions,
+        taken: Taken,
     ) -> None:
         self._found = found
         self._measured = measured
         self._room = room
         self._options = options
-        self._taken = Taken()
+        self._taken = taken
         self._picked: list[int] = []
         self._dropped: dict[int, Why] = {}
         self._places = {one.candidate.id: place for place, one in enumerate(found)}
