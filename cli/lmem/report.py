@@ -76,7 +76,7 @@ def _drawn(call: Call, found: ReportResult) -> RenderableType:
             "version": found.version,
             "as of": f"{found.at:%Y-%m-%d %H:%M} UTC",
             "size": call.draw.count(found.bytes, "byte", "bytes"),
-            "sections": call.draw.count(len(found.sections), "section", "sections"),
+            "sections": len(found.sections),
             "empty": ", ".join(found.empty) or None,
         }
     )

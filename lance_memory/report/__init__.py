@@ -5,7 +5,7 @@ and None where there is nothing to draw; each frame is Polars.
 
     report.growth(store.versions_frame())
     report.lifecycle(store.history_frame())
-    report.passes(report.passes_frame(store.log()))
+    report.passes(report.passes_frame(store.log(), store.history_frame()))
     report.lineage(report.lineage_frame(store.lineage(ref)))
 
 `MemoryStore.report` puts all of it in one HTML page.
@@ -22,10 +22,10 @@ from lance_memory.report.charts.contents import (
 from lance_memory.report.charts.stories import difference, lineage, time_travel
 from lance_memory.report.charts.versions import churn, growth, lifecycle, passes, states
 from lance_memory.report.findings import Findings
-from lance_memory.report.frames import passes as passes_frame
 from lance_memory.report.frames import scopes as scopes_frame
 from lance_memory.report.frames import written as written_frame
 from lance_memory.report.page import Page, page
+from lance_memory.report.passes import passes as passes_frame
 from lance_memory.report.points import Plane, plane
 from lance_memory.report.stories import Asked
 from lance_memory.report.stories import difference as difference_frame

@@ -40,7 +40,9 @@ class Findings:
         points: of `points_of` memories with a vector: `id`, `kind`, `cluster`, `content`, in the
             order of `plane`.
         plane: where the points are.
+        unplaced: visible memories that were to have a point, and have no vector.
         compared: how many of the newest visible memories near-duplicates were looked for among.
+        apart: what the visible memories are that were not compared, each with its number.
         lineage: of one memory; None: none has any.
         diff: of two versions; None: there is but one.
         question: that was asked at several versions; "" if none was.
@@ -65,6 +67,8 @@ class Findings:
     points_of: int
     plane: Plane
     compared: int
+    unplaced: int = 0
+    apart: tuple[str, ...] = ()
     lineage: Lineage | None = None
     diff: Diff | None = None
     question: str = ""

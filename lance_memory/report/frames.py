@@ -9,7 +9,6 @@ import polars as pl
 
 from lance_memory.record.memory import SCOPE_LEVELS
 from lance_memory.report.shown import shown
-from lance_memory.storage import LogEntry
 
 __all__ = [
     "AGES",
@@ -18,16 +17,19 @@ __all__ = [
     "churn",
     "flows",
     "level_to_show",
-    "passes",
     "recalls",
     "scopes",
     "spread",
     "states",
+    "told_apart",
     "written",
 ]
 
 _BINS = 60
 """Versions side by side in a chart at most; of more, neighbours count together."""
+
+_LABELS, _LETTER, _BETWEEN = 9, 7, 10
+"""Versions with a label at most; pixels of a digit, and between two labels."""
 
 _DAY = timedelta(days=1)
 AGES = {
@@ -45,6 +47,10 @@ RECALLS = {"never": 0, "once": 1, "2 to 4 times": 4, "5 to 9 times": 9, "10 time
 
 _CHURN = ("inserted", "updated", "deleted")
 _REMOVED = "removed"
+"""What a history says of a memory that is no row any more."""
+
+_DELETED = "deleted"
+"""The word for it on the page, as in the glossary."""
 
 
 def churn(versions: pl.DataFrame, *, at_most: int = _BINS) -> pl.DataFrame:
@@ -120,12 +126,12 @@ def flows(history: pl.DataFrame) -> pl.DataFrame:
     """How memories came and what they are now: `came`, `state`, `memories`, the largest first.
 
     `came` is the operation that brought them, or "before" where that was cleaned up; `state` is
-    their last one, or "removed".
+    their last one, or "deleted" of what is no row any more.
     """
     order = history.sort("version")
     each = order.group_by("id", maintain_order=True).agg(
         pl.col("operation").first().fill_null("before").alias("came"),
-        pl.col("state_after").last().fill_null(_REMOVED).alias("state"),
+        pl.col("state_after").last().fill_null(_DELETED).alias("state"),
     )
     found = each.group_by("came", "state").agg(pl.len().cast(pl.Int64).alias("memories"))
     return found.sort(["memories", "came", "state"], descending=[True, False, False])
@@ -182,38 +188,6 @@ def recalls(memories: pl.DataFrame) -> pl.DataFrame:
     return _counted(told, "recalls", RECALLS)
 
 
-def passes(log: Sequence[LogEntry]) -> pl.DataFrame:
-    """The consolidation passes of a log, oldest first.
-
-    Columns: `version`, `at`, `clusters`, how many `sources` were `replaced` by how many `derived`
-    memories, rows `saved`, clusters `skipped`; of the guard's `probes`, how many found what they
-    are about `before` and `after`, and the share `kept` (1.0: as many; null: not measured).
-    Through a scoped handle what touched others too is not told, and not here.
-    """
-    rows = [_pass(one) for one in reversed(log) if one.operation == "consolidate" and one.manifest]
-    schema = pl.Schema(
-        {
-            "version": pl.Int64(),
-            "at": pl.Datetime("us", "UTC"),
-            **dict.fromkeys(("clusters", "sources", "derived", "saved", "skipped"), pl.Int64()),
-            **dict.fromkeys(("probes", "before", "after"), pl.Int64()),
-            "kept": pl.Float64(),
-        }
-    )
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _pass(entry: LogEntry) -> tuple[object, ...]:
-    told = entry.manifest or {}
-    sources, derived = len(told.get("sources", ())), len(told.get("derived", ()))
-    asked = told.get("recalled") or {}
-    probes, before, after = (asked.get(name) for name in ("probes", "before", "after"))
-    kept = min(1.0, after / before) if before else None
-    skipped = len(told.get("skipped", ()))
-    numbers = (told.get("clusters", derived), sources, derived, sources - derived, skipped)
-    return (entry.version, entry.at, *numbers, probes, before, after, kept)
-
-
 def _bucket(value: pl.Expr, below: Mapping[str, object]) -> pl.Expr:
     """The first name whose bound the value is below; the last one has none."""
     names = list(below)
@@ -236,6 +210,31 @@ def spread(numbers: Sequence[int], at_most: int) -> list[int]:
         return list(numbers)
     last = len(numbers) - 1
     return sorted({numbers[round(i * last / (at_most - 1))] for i in range(at_most)})
+
+
+def told_apart(changed: pl.DataFrame, *, pixels: float) -> list[int]:
+    """The versions that get a label on an axis, ascending: the greatest, the first, the last, ...
+
+    Args:
+        changed: `version` and its `weight`, the larger the more it changed.
+        pixels: between two neighbouring versions. A label that would touch one of a version that
+            matters more is left out.
+    """
+    ends = [changed["version"].min(), changed["version"].max()]
+    weight = pl.col("weight")
+    order = changed.sort(
+        weight == weight.max(),
+        pl.col("version").is_in(ends),
+        weight,
+        "version",
+        descending=[True, True, True, False],
+    )
+    found: list[int] = []
+    for version in order["version"].to_list():
+        room = _LETTER * len(str(ends[-1])) + _BETWEEN
+        if all(abs(version - other) * pixels >= room for other in found):
+            found.append(int(version))
+    return sorted(found[:_LABELS])
 
 
 def _shown(column: str, longest: int) -> pl.Expr:

@@ -68,13 +68,13 @@ STATES = {
     "retired": LIGHT.series[4],
     "pending": LIGHT.series[2],
     "contradicted": LIGHT.series[3],
-    "removed": LIGHT.quiet,
+    "deleted": LIGHT.quiet,
 }
-"""The colour of each state in every chart; "removed" is what is no row any more."""
+"""The colour of each state in every chart; "deleted" is what is no row any more."""
 
 CHANGES = {
     "inserted": LIGHT.series[0],
     "updated": LIGHT.series[4],
-    "removed": LIGHT.series[1],
+    "deleted": LIGHT.series[1],
 }
 """The colour of what a version did to rows."""

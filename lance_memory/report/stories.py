@@ -60,12 +60,12 @@ def lineage(found: Lineage, *, at_most: int = 30) -> pl.DataFrame:
 def difference(found: Diff) -> pl.DataFrame:
     """What two versions differ in: `change`, `kind`, `state`, `id`, `at`, `columns`, `content`.
 
-    A `change` is "inserted", "updated" or "removed"; `columns` names what an update changed.
+    A `change` is "inserted", "updated" or "deleted"; `columns` names what an update changed.
     """
     told: list[tuple[str, Memory, str]] = [
         *(("inserted", one, "") for one in found.inserted),
         *(("updated", one.after, ", ".join(one.columns)) for one in found.updated),
-        *(("removed", one, "") for one in found.removed),
+        *(("deleted", one, "") for one in found.removed),
     ]
     schema = pl.Schema(
         {

@@ -68,9 +68,7 @@ def findings(view: MemoryView, asked: Asking, steps: Steps) -> Findings:
     clusters = rows.clusters(view, selection)
     steps("placing embeddings")
     visible = memories.filter(pl.col("visible"))
-    points, plane, points_of = rows.points(
-        view, visible, selection, sample=asked.sample, seed=asked.seed
-    )
+    placed = rows.points(view, visible, selection, sample=asked.sample, seed=asked.seed)
     steps("following a lineage")
     start = asked.ref or _made_from_most(view)
     readable = versions.filter(pl.col("readable") & ~pl.col("upkeep"))["version"].to_list()
@@ -93,10 +91,12 @@ def findings(view: MemoryView, asked: Asking, steps: Steps) -> Findings:
         most_recalled=rows.with_content(view, visible.filter(pl.col("recalls") > 0), "recalls"),
         never_recalled=rows.with_content(view, visible.filter(pl.col("recalls") == 0), None),
         clusters=clusters,
-        points=points,
-        points_of=points_of,
-        plane=plane,
+        points=placed.points,
+        points_of=len(visible),
+        plane=placed.plane,
+        unplaced=placed.unplaced,
         compared=selection.considered,
+        apart=rows.apart(view, selection),
         lineage=view.lineage(start) if start else None,
         diff=view.diff(earlier) if earlier is not None else None,
         question=question if answers else "",

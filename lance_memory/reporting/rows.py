@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from lance_memory.record.filters import (
 )
 from lance_memory.record.memory import SCOPE_LEVELS, Scope
 from lance_memory.view import MemoryView
+from lance_memory.wording import worded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +33,28 @@ _COMPARED = 20_000
 """Visible memories, the newest, among which near-duplicates are looked for."""
 
 _LISTED = 25
+
+_APART = {
+    "{n} [snapshot|snapshots] of others, from distillation": none_of(FIRST_HAND),
+    "{n} [procedure or profile fact|procedures and profile facts], found by name": kept_by_name(),
+    "{n} [message|messages] of hibernating sessions": still_said(),
+}
+"""What no pass looks at, though it is visible: in words, and the predicate of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The memories of the map.
+
+    Attributes:
+        points: `id`, `kind`, `cluster`, `content`, in the order of `plane`.
+        plane: where they are.
+        unplaced: how many were chosen that have no vector.
+    """
+
+    points: pl.DataFrame
+    plane: Plane
+    unplaced: int
 
 
 def memories(view: MemoryView, used: pl.DataFrame) -> pl.DataFrame:
@@ -54,9 +78,28 @@ def memories(view: MemoryView, used: pl.DataFrame) -> pl.DataFrame:
 
 def near(view: MemoryView) -> Selection:
     """Clusters of near-duplicates, as a consolidation pass with its default options finds them."""
+    return select(view._snapshot(), _comparable(view), ConsolidateOptions(), rows=_COMPARED)
+
+
+def apart(view: MemoryView, selection: Selection) -> tuple[str, ...]:
+    """What the visible memories are that are not among the compared ones, in words."""
+    seen, snapshot = view._predicate({}), view._snapshot()
+    told, rest = [], [seen]
+    for what, predicate in _APART.items():
+        number = snapshot.count(all_of(*rest, predicate))
+        rest.append(none_of(predicate))
+        if number:
+            told.append(worded(what, number))
+    older = snapshot.count(_comparable(view)) - selection.considered
+    if older > 0:
+        told.append(worded(f"{{n}} older than the newest {selection.considered:,}", older))
+    return tuple(told)
+
+
+def _comparable(view: MemoryView) -> str | None:
+    """The memories that a pass with its default options looks at."""
     kept = (FIRST_HAND, none_of(kept_by_name()), none_of(still_said()))
-    predicate = all_of(view._predicate({}), live(view._moment()), *kept)
-    return select(view._snapshot(), predicate, ConsolidateOptions(), rows=_COMPARED)
+    return all_of(view._predicate({}), live(view._moment()), *kept)
 
 
 def clusters(view: MemoryView, selection: Selection) -> pl.DataFrame:
@@ -83,8 +126,8 @@ def clusters(view: MemoryView, selection: Selection) -> pl.DataFrame:
 
 def points(
     view: MemoryView, visible: pl.DataFrame, selection: Selection, *, sample: int, seed: int
-) -> tuple[pl.DataFrame, Plane, int]:
-    """A sample of the visible memories that have a vector, and their places."""
+) -> Placed:
+    """A sample of the visible memories, and the places of those that have a vector."""
     import polars as pl
 
     from lance_memory.report import plane
@@ -109,7 +152,7 @@ def points(
         schema={"id": pl.String, "kind": pl.String, "cluster": pl.Int64, "content": pl.String},
     )
     rows = np.stack([vectors[i] for i in there]) if there else np.zeros((0, 2), np.float32)
-    return frame, plane(rows), len(visible)
+    return Placed(points=frame, plane=plane(rows), unplaced=len(ids) - len(there))
 
 
 def _contents(view: MemoryView, ids: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -24,6 +24,7 @@ def test_a_report_is_written_and_named(lmem, store, tmp_path):
     shown = lmem("report", "--user", "nobody", "--overwrite", "--out", tmp_path / "page.html")
     assert shown.code == 0
     assert re.search(r"empty +Growth and churn, Lifecycle", shown.out)
+    assert re.search(r"^sections +0$", shown.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

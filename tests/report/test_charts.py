@@ -1,9 +1,11 @@
 """Charts draw what their frame says, draw nothing of nothing, and take what others wrote as text."""
 
+import json
+
 import polars as pl
 import pytest
 
-from lance_memory import report
+from lance_memory import InvalidInputError, report
 from lance_memory.report.charts.style import short
 from lance_memory.report.svg import drawn
 
@@ -131,7 +133,7 @@ def test_a_difference_tells_each_change(made):
         for name, number in (
             ("inserted", len(found.inserted)),
             ("updated", len(found.updated)),
-            ("removed", len(found.removed)),
+            ("deleted", len(found.removed)),
         )
         if number
     }
@@ -163,3 +165,76 @@ def test_the_newest_version_has_room_in_the_chart_of_the_states():
     (rows,) = spec["datasets"].values()
     drawn = sorted({row["version"] for row in rows if row["state"] == "retired"})
     assert drawn[0] <= 4 < drawn[-1] <= spec["encoding"]["x"]["scale"]["domain"][1]
+
+
+def test_the_newest_version_has_room_in_the_chart_of_growth():
+    """Guards: the newest step was a bare vertical line at the edge."""
+    versions = pl.DataFrame(
+        {
+            "version": [3, 6],
+            "inserted": [356, 40],
+            "updated": [0, 84],
+            "deleted": [0, 0],
+            "memories": [356, 396],
+            "upkeep": [False, False],
+        }
+    )
+    spec = report.growth(versions).to_dict()
+    area, dots = sorted(spec["datasets"].values(), key=len, reverse=True)
+    assert [(row["until"], row["memories"]) for row in dots] == [(3, 356), (6, 396)]
+    assert [(row["until"], row["memories"]) for row in area] == [(3, 356), (6, 396), (7, 396)]
+    assert '"domain": [2.88, 7.0]' in json.dumps(spec)
+    alone = report.growth(versions.head(1)).to_dict()["datasets"].values()
+    assert sorted([row["until"] for row in rows] for rows in alone) == [[3], [3, 3 + 1 / 3]]
+
+
+def test_a_pass_that_was_reverted_says_so_in_its_chart():
+    told = pl.DataFrame(
+        {
+            "version": [6, 10],
+            "sources": [84, 84],
+            "derived": [40, 40],
+            "saved": [44, 44],
+            "kept": [1.0, 1.0],
+            "holds": ["reverted", "yes"],
+        }
+    )
+    for width in (300, 900):
+        spec = report.passes(told, width=width).to_dict()
+        rows = next(iter(spec["datasets"].values()))
+        assert [row["pass"] for row in rows] == ["version 6, reverted", "version 10"]
+    assert [row["text"] for row in rows] == [
+        "saves nothing any more",
+        "\u221244 rows, 100% of recall kept",
+    ]
+
+
+def test_a_kind_of_one_point_is_drawn_over_the_others_and_larger():
+    """Guards: the legend named a kind, and its only point was not to be found."""
+    kinds = ["episodic"] * 40 + ["procedural"] + ["episodic"] * 40
+    spec = report.embedding_map(points(kinds, [None] * 81)).to_dict()
+    (rows,) = spec["datasets"].values()
+    assert len(rows) == 81
+    assert {row["size"] for row in rows[:-1]} == {34}
+    assert (rows[-1]["part"], rows[-1]["size"]) == ("procedural", 90)
+    marks = drawn(report.embedding_map(points(kinds, [None] * 81)), prefix="map")
+    assert marks.count('fill="var(--c1)"') == 80 + 1  # and one in the legend
+    assert marks.count('fill="var(--c2)"') == 1 + 1
+
+
+def test_a_map_is_coloured_by_any_column():
+    told = points(["semantic"] * 9, [None] * 9)
+    told = told.with_columns(pl.Series("user", ["ann", "ann", "bob", None, "", "c", "d", "e", "f"]))
+    spec = report.embedding_map(told, by="user").to_dict()
+    assert spec["encoding"]["color"]["scale"]["domain"] == [
+        *("(none)", "ann", "bob", "c", "d"),
+        "all others",
+    ]
+    (rows,) = spec["datasets"].values()
+    assert sorted(row["part"] for row in rows if row["content"]) == [
+        *("(none)", "(none)", "all others", "all others", "ann", "ann", "bob", "c", "d"),
+    ]
+    seen = told.with_columns(pl.lit(value=True).alias("seen"))
+    assert report.embedding_map(seen, by="seen") is not None
+    with pytest.raises(InvalidInputError, match="no column 'agent'; they have x, y, kind"):
+        report.embedding_map(told, by="agent")

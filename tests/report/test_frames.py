@@ -1,6 +1,7 @@
 """What charts are drawn from says what happened, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -10,10 +11,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from lance_memory import report
-from lance_memory.record.memory import Scope
 from lance_memory.report import frames
 from lance_memory.report.shown import aged, shown
-from lance_memory.storage import LogEntry
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 STATES = ["active", "pending", "retired", "superseded"]
@@ -55,7 +54,7 @@ def test_states_are_counted_after_each_version():
 
 def test_a_flow_leads_from_what_brought_a_memory_to_its_last_state():
     assert frames.flows(PAST).rows() == [
-        ("add", "removed", 1),
+        ("add", "deleted", 1),
         ("add", "superseded", 1),
         ("consolidate", "active", 1),
     ]
@@ -129,23 +128,31 @@ def test_recalls_are_counted_in_steps():
     ]
 
 
-def test_a_pass_tells_what_it_saved_and_what_recall_it_kept():
-    told = {"clusters": 1, "sources": ["a", "b", "c"], "derived": ["d"], "skipped": []}
-    measured = {"probes": 9, "before": 8, "after": 6}
-    log = [
-        LogEntry(
-            version=4, at=START, operation="consolidate", manifest={**told, "recalled": measured}
-        ),
-        LogEntry(version=3, at=START, operation="consolidate", manifest={**told, "recalled": None}),
-        LogEntry(version=2, at=START, operation="consolidate", manifest=None),
-        LogEntry(version=1, at=START, operation="add", scopes=(Scope(user="a"),)),
-    ]
-    columns = ["version", "sources", "derived", "saved", "probes", "kept"]
-    assert report.passes_frame(log).select(columns).rows() == [
-        (3, 3, 1, 2, None, None),
-        (4, 3, 1, 2, 9, 0.75),
-    ]
-    assert len(report.passes_frame([])) == 0
+@pytest.mark.parametrize(
+    ("weights", "pixels", "told"),
+    [
+        ({3: 356, 6: 84, 7: 1, 8: 84, 9: 400, 10: 2}, 100, [3, 6, 7, 8, 9, 10]),
+        ({3: 356, 6: 84, 7: 1, 8: 84, 9: 400, 12: 2}, 16, [3, 6, 9, 12]),
+        ({3: 356, 6: 84, 7: 1, 8: 84, 9: 400, 12: 2}, 7, [3, 9]),
+        ({1: 0, 2: 9, 3: 0}, 5, [2]),
+        ({4: 7}, 5, [4]),
+        (dict.fromkeys(range(1, 101), 1) | {50: 7}, 100, [1, 2, 3, 4, 5, 6, 7, 50, 100]),
+    ],
+)
+def test_the_labels_of_versions_are_the_ends_and_what_changed_most(weights, pixels, told):
+    """Guards: the version that had changed most stood without a label between two that had one."""
+    changed = pl.DataFrame({"version": list(weights), "weight": list(weights.values())})
+    assert frames.told_apart(changed, pixels=pixels) == told
+
+
+@given(st.dictionaries(st.integers(1, 500), st.integers(0, 9), min_size=1), st.floats(0.1, 60))
+@settings(max_examples=40, deadline=None)
+def test_no_two_labels_touch(weights, pixels):
+    changed = pl.DataFrame({"version": list(weights), "weight": list(weights.values())})
+    told = frames.told_apart(changed, pixels=pixels)
+    assert told == sorted(set(told) & weights.keys())
+    room = 7 * len(str(max(weights)))
+    assert all((b - a) * pixels > room for a, b in pairwise(told))
 
 
 def test_the_plane_holds_what_differs_most():
@@ -203,5 +210,5 @@ def test_the_whole_of_a_real_history_adds_up(made):
     writes = store.versions_frame(upkeep=False).select("version", "inserted", "updated", "deleted")
     told = frames.written(past).select(writes.columns)
     assert_frame_equal(told, writes.filter(pl.col("version").is_in(told["version"].to_list())))
-    flows = frames.flows(past).filter(pl.col("state") != "removed")
+    flows = frames.flows(past).filter(pl.col("state") != "deleted")
     assert flows["memories"].sum() == store.stats().rows

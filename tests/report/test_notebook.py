@@ -1,10 +1,13 @@
 """The notebook runs from its first cell to its last, and shows something in every section."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "memory_analysis.ipynb"
 CHILD = Path(__file__).with_name("notebook_child.py")
@@ -43,6 +46,17 @@ def test_each_section_says_what_to_see():
     found = {heading(cell): cell for cell in cells(NOTEBOOK) if cell["cell_type"] == "markdown"}
     assert list(filter(None, found))[:-1] == list(SECTIONS)
     assert all(len("".join(found[name]["source"]).split("\n\n", 1)[1]) > 40 for name in SECTIONS)
+
+
+@pytest.mark.parametrize("place", [NOTEBOOK.parent, NOTEBOOK.parents[1]])
+def test_it_finds_its_sample_from_its_directory_and_from_the_root(place, monkeypatch):
+    """Guards: it was found from one of them alone."""
+    monkeypatch.chdir(place)
+    code = next("".join(cell["source"]) for cell in cells(NOTEBOOK) if cell["cell_type"] == "code")
+    told = [one for one in ast.parse(code).body if isinstance(one, ast.Assign)]
+    names = {"Path": Path}
+    exec(compile(ast.Module(told, []), "cell", "exec"), names)  # a cell of ours
+    assert names["SAMPLE"].is_file()
 
 
 def test_it_runs_and_every_section_has_its_pictures_and_tables(tmp_path):

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from lance_memory.errors import InvalidInputError
 from lance_memory.report import frames
 from lance_memory.report.charts.style import altair, labelled, most, short, styled
 from lance_memory.report.charts.versions import WIDE
 from lance_memory.report.palette import LIGHT
+from lance_memory.report.shown import shown
 
 if TYPE_CHECKING:
     from lance_memory.report.charts.style import Chart
@@ -27,7 +29,12 @@ __all__ = [
 _ROW = 26
 _SHOWN = 12
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_OTHERS, _ALONE = "other clusters", "in no cluster"
+_OTHERS, _ALONE, _REST = "other clusters", "in no cluster", "all others"
+_SMALL, _LARGE = 34, 90
+_HIGH = 460
+"""Pixels of a map at most, so that a window shows all of it."""
+_RARE = 50
+"""A value of fewer than one point in so many has larger points."""
 
 
 def scopes(told: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
@@ -143,20 +150,31 @@ def embedding_map(points: pl.DataFrame, *, by: str = "kind", width: int = WIDE) 
     """Memories as points of a plane, near where their embeddings are alike.
 
     Args:
-        points: with `x`, `y`, `kind`, `cluster` (a number, null: in none)
-            and `content`.
-        by: "kind", or "cluster" for the largest ones.
+        points: with `x`, `y`, and the column named by `by`; where they have them, `content` and
+            `kind` are shown by a pointer.
+        by: the column that gives a point its colour, such as "kind" or "user": its six most
+            frequent values, or five and the others. Of "cluster" (a number, null: in none) the
+            largest ones.
         width: pixels.
+
+    Rare values are drawn over frequent ones, and larger, so that a single point is seen.
+
+    Raises:
+        InvalidInputError: the points have no such column.
     """
+    if by not in points.columns:
+        raise InvalidInputError(
+            f"the points have no column {by!r}; they have {', '.join(points.columns)}"
+        )
     if not len(points):
         return None
     alt = altair()
-    told, names = (_kinds if by == "kind" else _clusters)(points)
+    told, names = _clusters(points) if by == "cluster" else _values(points, by)
     colours = [LIGHT.series[i % len(LIGHT.series)] for i in range(len(names))]
     shapes = [_SHAPES[i % len(_SHAPES)] for i in range(len(names))]
-    for name in (_OTHERS, _ALONE):
+    for name, colour in ((_OTHERS, LIGHT.ink), (_ALONE, LIGHT.quiet), (_REST, LIGHT.quiet)):
         if name in names:
-            colours[names.index(name)] = LIGHT.ink if name == _OTHERS else LIGHT.quiet
+            colours[names.index(name)] = colour
             shapes[names.index(name)] = "circle"
     legend = alt.Legend(symbolOpacity=1)
     around = {"axis": None, "scale": alt.Scale(nice=False, zero=False, padding=10)}
@@ -167,13 +185,12 @@ def embedding_map(points: pl.DataFrame, *, by: str = "kind", width: int = WIDE) 
             x=alt.X("x:Q", **around),
             y=alt.Y("y:Q", **around),
             color=alt.Color("part:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
-            shape=alt.Shape("part:N", scale=alt.Scale(domain=names, range=shapes)),
-            size=alt.condition("datum.back", alt.value(80), alt.value(34)),
-            order="back:Q",
-            tooltip=["content", "kind"],
+            shape=alt.Shape("part:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
+            size=alt.Size("size:Q", scale=None, legend=None),
+            tooltip=[name for name in ("content", "kind", by) if name in told.columns],
         )
     )
-    return styled(drawn, width=width, height=int(width * 0.72))
+    return styled(drawn, width=width, height=min(_HIGH, int(width * 0.72)))
 
 
 def largest_clusters(points: pl.DataFrame) -> pl.DataFrame:
@@ -184,10 +201,30 @@ def largest_clusters(points: pl.DataFrame) -> pl.DataFrame:
     return first.select("cluster", pl.format("cluster {}", "place").alias("name"), "count")
 
 
-def _kinds(points: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    names = points["kind"].value_counts().sort(["count", "kind"], descending=[True, False])
-    told = points.with_columns(pl.col("kind").alias("part"), pl.lit(value=False).alias("back"))
-    return told, names["kind"].to_list()
+def _values(points: pl.DataFrame, by: str) -> tuple[pl.DataFrame, list[str]]:
+    """The most frequent values, each with how often it is there, and the others together.
+
+    The frame is in the order of drawing: the rarest last, over the others.
+    """
+    told = points.with_columns(_text(by).alias("part"))
+    counted = told["part"].value_counts().sort(["count", "part"], descending=[True, False])
+    if len(counted) > len(LIGHT.series):
+        first = counted["part"].head(len(LIGHT.series) - 1).to_list()
+        kept = pl.when(pl.col("part").is_in(first)).then("part").otherwise(pl.lit(_REST))
+        told = told.with_columns(kept)
+        names = [*first, _REST]
+    else:
+        names = counted["part"].to_list()
+    often = pl.len().over("part")
+    size = pl.when(often * _RARE <= len(told)).then(_LARGE).otherwise(_SMALL)
+    told = told.with_columns(often.alias("often"), size.alias("size"))
+    return told.sort("often", "part", descending=[True, False], maintain_order=True), names
+
+
+def _text(column: str) -> pl.Expr:
+    """A column's values as names: of "" and null "(none)"."""
+    text = pl.col(column).cast(pl.String)
+    return text.map_elements(lambda one: shown(one, 40), return_dtype=pl.String, skip_nulls=False)
 
 
 def _clusters(points: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -195,7 +232,10 @@ def _clusters(points: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     named = dict(largest_clusters(points).select("cluster", "name").iter_rows())
     part = pl.col("cluster").replace_strict(named, default=_OTHERS, return_dtype=pl.String)
     part = pl.when(pl.col("cluster").is_null()).then(pl.lit(_ALONE)).otherwise(part)
-    told = points.with_columns(part.alias("part"), pl.col("cluster").is_not_null().alias("back"))
+    size = pl.when(pl.col("cluster").is_null()).then(_SMALL).otherwise(_LARGE)
+    told = points.with_columns(part.alias("part"), size.alias("size")).sort(
+        "size", maintain_order=True
+    )
     names = [*named.values(), _OTHERS, _ALONE]
     there = set(told["part"].to_list())
     return told, [name for name in names if name in there]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lance_memory.report import frames
+from lance_memory.report.charts.axis import by_version, held, span, tail
 from lance_memory.report.charts.style import altair, labelled, most, styled
 from lance_memory.report.palette import LIGHT, STATES
+from lance_memory.report.passes import Holds
 
 if TYPE_CHECKING:
     from lance_memory.report.charts.style import Chart
@@ -26,8 +28,9 @@ _NODE, _GAP = 0.03, 0.08
 
 _PASSES = 12
 
-_EDGE = 0.04
-"""Of the versions shown, the room beside the first and the last."""
+_WRITTEN = pl.sum_horizontal("inserted", "updated", "deleted").sum()
+_MOVED = pl.col("moved").abs().sum()
+"""How much a version changed: rows; memories that came to a state or left it."""
 
 
 def growth(versions: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
@@ -45,12 +48,14 @@ def growth(versions: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
         return None
     alt = altair()
     tall = max(1, most(told["memories"]))
-    x = _by_version(alt, told, "until")
+    room = tail(told, "until")
+    x = by_version(alt, told, "until", width=width, weight=_WRITTEN, room=room)
     y = alt.Y("memories:Q", title="memories", axis=_counts(alt, tall))
-    base = alt.Chart(told).encode(x=x, y=y)
-    area = base.mark_area(interpolate="step-after", color=LIGHT.series[0], opacity=0.18)
-    line = base.mark_line(interpolate="step-after", color=LIGHT.series[0], strokeWidth=2)
-    dots = base.mark_point(color=LIGHT.series[0], filled=True, size=36, opacity=1).encode(
+    longer = alt.Chart(held(told, "until", room)).encode(x=x, y=y)
+    area = longer.mark_area(interpolate="step-after", color=LIGHT.series[0], opacity=0.18)
+    line = longer.mark_line(interpolate="step-after", color=LIGHT.series[0], strokeWidth=2)
+    dots = alt.Chart(told).encode(x=x, y=y)
+    dots = dots.mark_point(color=LIGHT.series[0], filled=True, size=36, opacity=1).encode(
         tooltip=["version", "until", alt.Tooltip("memories", format=",")]
     )
     drawn = area + line + dots if len(told) <= _STEPS else area + line
@@ -69,11 +74,11 @@ def churn(versions: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
     panels = []
     for place, name in enumerate(shown):
         last = place == len(shown) - 1
-        x = _by_version(alt, told, "until", axis=last)
+        x = by_version(alt, told, "until", width=width, weight=_WRITTEN, axis=last)
         tall = most(told[name])
         axis = _counts(alt, tall, minExtent=44, maxExtent=44, tickCount=2)
         y = alt.Y(f"{name}:Q", title=name, axis=axis)
-        thick = max(1, min(14, 0.9 * (width - 72) / (_span(told, "until") * 1.08 + 1) - 1))
+        thick = max(1, min(14, 0.9 * (width - 72) / (span(told, "until") * 1.08 + 1) - 1))
         bars = alt.Chart(told).mark_bar(color=colours[name], size=thick)
         tips = ["version", "until", alt.Tooltip(name, format=",")]
         panels.append(
@@ -89,12 +94,13 @@ def states(history: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
         return None
     alt = altair()
     present = _ordered(told["state"])
-    told = told.with_columns(_rank(pl.col("state"), present))
-    tail = _span(told, "version") * max(_EDGE, min(1 / 3, 1 / told["version"].n_unique()))
-    x = _by_version(alt, told, "version", tail=tail)
+    moved = pl.col("memories").diff().over("state", order_by="version")
+    told = told.with_columns(_rank(pl.col("state"), present), moved.alias("moved"))
+    room = tail(told, "version")
+    x = by_version(alt, told, "version", width=width, weight=_MOVED, room=room)
     tall = most(told.group_by("version").agg(pl.col("memories").sum())["memories"])
     y = alt.Y("memories:Q", title="memories", stack="zero", axis=_counts(alt, tall))
-    chart = alt.Chart(_held(told, tail)).mark_area(interpolate="step-after", opacity=0.9)
+    chart = alt.Chart(held(told, "version", room)).mark_area(interpolate="step-after", opacity=0.9)
     drawn = chart.encode(
         x=x,
         y=y,
@@ -141,70 +147,53 @@ def lifecycle(history: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
 
 
 def passes(told: pl.DataFrame, *, width: int = WIDE) -> Chart | None:
-    """How many memories each consolidation pass found, and how many it left in their place.
+    """How many memories each consolidation pass touched, and how many it left in their place.
 
     Args:
-        told: of `frames.passes`.
+        told: of `passes.passes`.
         width: pixels.
 
-    Beside each is how much recall was kept, as far as its guard measured; the newest twelve.
+    Beside each is how much recall was kept, as far as its guard measured; the newest twelve. What
+    does not hold any more is faint, and says so.
     """
     told = told.tail(_PASSES)
     if not len(told):
         return None
     alt = altair()
+    yes = pl.col("holds") == Holds.YES
     label = pl.format("version {}", "version")
+    label = pl.when(yes).then(label).otherwise(pl.format("{}, {}", label, "holds"))
     kept = (
         pl.when(pl.col("kept").is_null())
         .then(pl.lit("recall not measured"))
         .otherwise(pl.format("{}% of recall kept", (pl.col("kept") * 100).round().cast(pl.Int64)))
     )
-    frame = told.with_columns(
-        label.alias("pass"), pl.format("−{} rows, {}", "saved", kept).alias("text")
+    text = (
+        pl.when(yes)
+        .then(pl.format("−{} rows, {}", "saved", kept))
+        .when(pl.col("holds") == Holds.NO)
+        .then(pl.lit("saves nothing any more"))
+        .otherwise(pl.format("−{} rows at first", "saved"))
     )
+    frame = told.with_columns(label.alias("pass"), text.alias("text"), yes.alias("yes"))
     longest = max(1, most(frame["sources"]))
     room = 185 if width > 400 else 0
+    labels = 90 if frame["yes"].all() else 170
     y = alt.Y("pass:N", title=None, sort=frame["pass"].to_list())
-    scale = alt.Scale(domain=[0, longest * (1 + room / max(1, width - room - 90))], nice=False)
+    scale = alt.Scale(domain=[0, longest * (1 + room / max(1, width - room - labels))], nice=False)
     x = alt.X("derived:Q", title="memories", scale=scale, axis=_counts(alt, longest))
     base = alt.Chart(frame).encode(y=y)
+    faint = alt.condition("datum.yes", alt.value(1), alt.value(0.4))
     line = base.mark_rule(color=LIGHT.quiet, strokeWidth=3).encode(x=x, x2="sources:Q")
     layers = [line]
     for field, name in (("sources", "before"), ("derived", "after")):
         dots = base.transform_calculate(moment=f"'{name}'").mark_point(size=110, filled=True)
         colours = alt.Scale(domain=["before", "after"], range=[LIGHT.series[1], LIGHT.series[0]])
         colour = alt.Color("moment:N", scale=colours)
-        layers.append(dots.encode(x=alt.X(f"{field}:Q"), color=colour, opacity=alt.value(1)))
+        layers.append(dots.encode(x=alt.X(f"{field}:Q"), color=colour, opacity=faint))
     if room:
         layers.append(labelled(base, "text:N", dx=12).encode(x="sources:Q"))
     return styled(alt.layer(*layers), width=width, height=60 + 34 * len(frame))
-
-
-def _held(told: pl.DataFrame, tail: float) -> pl.DataFrame:
-    """The frame with its newest version once more, further on: a step needs room to be seen."""
-    version = pl.col("version").cast(pl.Float64)
-    drawn = told.with_columns(version)
-    newest = drawn.filter(version == version.max())
-    return pl.concat([drawn, newest.with_columns(version + tail)])
-
-
-def _by_version(
-    alt: Any, told: pl.DataFrame, column: str, *, axis: bool = True, tail: float = 0.0
-) -> Any:
-    """The versions from left to right, with room after the last; whole numbers only."""
-    numbers = told[column].unique().sort().to_list()
-    low, high = numbers[0], numbers[-1]
-    spread = max(1, high - low)
-    end = high + max(tail, _EDGE * spread)
-    scale = alt.Scale(domain=[low - _EDGE * spread, end], nice=False, zero=False)
-    values = frames.spread(numbers, 8)
-    shown = alt.Axis(values=values, format="d", grid=False, labelOverlap=True) if axis else None
-    return alt.X(f"{column}:Q", title="version", scale=scale, axis=shown)
-
-
-def _span(told: pl.DataFrame, column: str) -> int:
-    numbers = told[column].to_list()
-    return int(max(numbers) - min(numbers))
 
 
 def _counts(alt: Any, tall: int, **options: Any) -> Any:

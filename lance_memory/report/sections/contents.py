@@ -19,12 +19,9 @@ from lance_memory.report.section import (
     section,
 )
 from lance_memory.report.shown import day
-from lance_memory.wording import counted
+from lance_memory.wording import counted, worded
 
 __all__ = ["duplicates", "map_of", "recall", "scopes"]
-
-_ALONE = 720
-"""Pixels of a square drawing that has a row for itself."""
 
 _GROUPS = {
     "content": "First of them",
@@ -44,13 +41,15 @@ def duplicates(found: Findings) -> Section:
     said = f"{counted(clusters, 'cluster')} of near-duplicates"
     notes = [] if clusters else [f"No near-duplicates among {memories(found.compared, 'visible')}."]
     if seen > found.compared:
-        notes.append(f"Of {memories(seen, 'visible')} {found.compared:,} were compared.")
+        said = f"{{n}} of {memories(seen, 'visible')} [was|were] compared"
+        notes.append(f"{worded(said, found.compared)}{_apart(found)}.")
     return section(
         "duplicates",
         "Duplicates and staleness",
         figure(
             "The largest clusters of near-duplicates",
-            f"{said}; {memories(spare)} could go if each became one.",
+            f"{said}; if each became one, {worded('{n} [memory|memories] fewer', spare)} would be "
+            "visible.",
             partial(contents.duplicates, found.clusters),
             table=numbers(found.clusters, _GROUPS),
         ),
@@ -58,6 +57,7 @@ def duplicates(found: Findings) -> Section:
             "Age of the visible memories",
             _aged(found),
             partial(contents.staleness, found.memories, now=found.at),
+            width=HALF if clusters else WHOLE,
             table=numbers(found.never_recalled, _UNUSED),
         ),
         nothing="No memory is visible.",
@@ -128,20 +128,24 @@ def map_of(found: Findings) -> Section:
         pl.Series("x", plane.points[:, 0]), pl.Series("y", plane.points[:, 1])
     )
     grouped = int(points["cluster"].is_not_null().sum())
-    kinds = counted(points["kind"].n_unique(), "kind")
+    kinds = _of_kinds(points)
     note = "Principal components: what is far apart here is far apart; what is near may still "
     note += "differ in other directions."
-    if found.points_of > len(points):
-        note = f"A sample of {len(points):,} of {memories(found.points_of, 'visible')}. {note}"
+    if found.unplaced:
+        said = "{n} visible [memory has|memories have] no embedding, and [is|are] not on the map."
+        note = f"{worded(said, found.unplaced)} {note}"
+    chosen = len(points) + found.unplaced
+    if found.points_of > chosen:
+        note = f"A sample of {chosen:,} of {memories(found.points_of, 'visible')}. {note}"
     return section(
         "map",
         "Map of the embeddings",
         figure(
             "By kind",
-            f"{memories(len(points), 'visible')} of {kinds}. The two axes hold {plane.share:.0%} "
+            f"{memories(len(points), 'visible')}: {kinds}. The two axes hold {plane.share:.0%} "
             "of how the embeddings differ.",
             partial(contents.embedding_map, points, by="kind"),
-            width=HALF if grouped else _ALONE,
+            width=HALF if grouped else WHOLE,
         ),
         figure(
             "By cluster of near-duplicates",
@@ -152,6 +156,17 @@ def map_of(found: Findings) -> Section:
         nothing="No visible memory has a vector.",
         note=note,
     )
+
+
+def _of_kinds(points: pl.DataFrame) -> str:
+    """How many there are of each kind, the most first."""
+    often = points["kind"].value_counts().sort(["count", "kind"], descending=[True, False])
+    return ", ".join(f"{number:,} {kind}" for kind, number in often.iter_rows())
+
+
+def _apart(found: Findings) -> str:
+    """Which were not compared, and why."""
+    return f"; left out: {', '.join(found.apart)}" if found.apart else ""
 
 
 def _aged(found: Findings) -> str:

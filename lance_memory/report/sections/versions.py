@@ -9,8 +9,10 @@ import polars as pl
 from lance_memory.report import frames
 from lance_memory.report.charts import versions
 from lance_memory.report.findings import Findings
+from lance_memory.report.passes import Holds
+from lance_memory.report.passes import passes as frame_of_passes
 from lance_memory.report.section import WHOLE, Section, figure, memories, numbers, section
-from lance_memory.wording import counted
+from lance_memory.wording import counted, worded
 
 __all__ = ["growth", "lifecycle", "passes"]
 
@@ -29,9 +31,12 @@ _PASSES = {
     "version": "Version",
     "at": "When (UTC)",
     "clusters": "Clusters",
-    "sources": "Before",
-    "derived": "After",
+    "sources": "Touched",
+    "derived": "Became",
     "saved": "Rows saved",
+    "holds": "Holds",
+    "active_before": "Active before",
+    "active_after": "Active after",
     "skipped": "Left alone",
     "probes": "Probes",
     "before": "Found before",
@@ -90,23 +95,60 @@ def lifecycle(found: Findings) -> Section:
 
 def passes(found: Findings) -> Section:
     """What consolidation saved, and how much recall it kept."""
-    told = frames.passes(found.log)
-    names = ("saved", "probes", "before", "after")
-    saved, probes, before, after = (int(told[name].sum() or 0) for name in names)
-    said = f"{counted(len(told), 'pass', 'passes')} saved {counted(saved, 'row')}."
-    if probes:
-        said += f" Of {counted(probes, 'probe')}, {before:,} found what they are about before"
-        said += f", and {after:,} after."
+    told = frame_of_passes(found.log, found.history)
     named = told.with_columns(pl.col("version").cast(pl.String))
     return section(
         "passes",
         "Consolidation passes",
         figure(
-            "Memories before and after each pass",
-            said,
+            "The memories that each pass touched, before and after it",
+            f"{_saved(told)} {_recalled(told)}{_all_in_all(found, told)}".rstrip(),
             partial(versions.passes, told),
             width=WHOLE,
             table=numbers(named, _PASSES),
         ),
         nothing="No consolidation pass was made, or its log is gone.",
     )
+
+
+def _saved(told: pl.DataFrame) -> str:
+    """How many rows the passes save that still hold, and how many do not."""
+    holding = told.filter(pl.col("holds") == Holds.YES)
+    saved, sources, derived = (
+        int(holding[name].sum() or 0) for name in ("saved", "sources", "derived")
+    )
+    if len(holding):
+        it = "it" if len(holding) == 1 else "they"
+        said = f"{counted(len(holding), 'pass', 'passes')} saved {counted(saved, 'row')}: "
+        said += f"{memories(sources)} that {it} touched became {derived:,}"
+    else:
+        said = "No row is saved any more"
+    for holds in (Holds.NO, Holds.PARTLY, Holds.UNTOLD):
+        number = told.filter(pl.col("holds") == holds).height
+        if number:
+            said += worded(
+                f"; {{n}} [pass was|passes were] {holds}, and [is|are] not counted", number
+            )
+    return f"{said}."
+
+
+def _recalled(told: pl.DataFrame) -> str:
+    """What the guard measured of the passes that hold, in words."""
+    holding = told.filter(pl.col("holds") == Holds.YES)
+    probes, before, after = (int(holding[n].sum() or 0) for n in ("probes", "before", "after"))
+    if not probes:
+        return ""
+    said = f"Of {counted(probes, 'probe')} (questions that were recorded, or words of the touched "
+    return f"{said}memories), {before:,} found what they are about before, and {after:,} after. "
+
+
+def _all_in_all(found: Findings, told: pl.DataFrame) -> str:
+    """What the newest pass that is known did to the whole."""
+    known = told.drop_nulls("active_before")
+    if not len(known):
+        return ""
+    columns = ("version", "active_before", "active_after", "holds")
+    version, before, after, holds = known.select(columns).row(-1)
+    whole = "this scope" if found.scope else "the store"
+    said = f"Version {version} took {whole} from {before:,} active memories to {after:,}"
+    return f"{said}{'' if holds == Holds.YES else f'; it was {holds}'}."
