@@ -454,6 +454,7 @@ class Remembering(Maintenance):
             embed=self._embed,
             known=self._known,
             ledger=self._beside.unwritten if dry_run else self._beside.ledger,
+            dry_run=dry_run,
             lost=self._is_dead,
             secret=store_secret(self._table.format.store_id),
         )

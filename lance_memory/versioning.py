@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_memory.beside import Beside
 from lance_memory.embed import fitting_or_missing
+from lance_memory.errors import InvalidInputError, NotFoundError
 from lance_memory.record.results import RollbackPlan, WriteResult
 from lance_memory.record.rows import valid_vectors, with_vectors
 from lance_memory.record.schema import STORE_ID
@@ -23,6 +24,7 @@ from lance_memory.storage import (
     Snapshot,
     Table,
     absolute,
+    history,
     naming,
     refuse_taken,
     say,
@@ -81,24 +83,39 @@ class Versioning(Pending):
     ) -> RollbackPlan | WriteResult:
         """Undo what one version changed, and keep everything that came after it.
 
+        Args:
+            version: its number; or a tag, which names the memories that the last write had made:
+                where it is on a version of upkeep, that write is undone.
+            dry_run: only tell what would change.
+            reason: shown by `log`.
+
         Raises:
             NotFoundError: the version, or the one before it, is not there.
             ConflictError: memories it changed were changed again since; `ids` lists them.
-            InvalidInputError: the version changed no memories.
+            InvalidInputError: the version changed no memories within this scope; names the newest
+                one below it that did.
             EmbeddingError: as for `rollback`.
         """
-        after = self._snapshot(self._resolved(version))
-        before = self._table.at(after.version - 1)
+        after = self._snapshot(self._written(version))
+        try:
+            before = self._table.at(after.version - 1)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"could not revert version {after.version} without the one before it: {error}"
+            ) from error
 
         def back(present: Snapshot, audit: Audit) -> tuple[ChangeSet, Comparison]:
-            found = undo.revert(
-                present,
-                before,
-                after,
-                audit=audit,
-                predicate=self._boundary(),
-                refit=self._refitted,
-            )
+            try:
+                found = undo.revert(
+                    present,
+                    before,
+                    after,
+                    audit=audit,
+                    predicate=self._boundary(),
+                    refit=self._refitted,
+                )
+            except undo.NothingToRevertError as error:
+                raise InvalidInputError(f"{error}; {self._written_below(after)}") from error
             written = found[0].written()
             if written is not None:
                 refuse_taken(present, written, audit.at, leaving=found[0].replaced())
@@ -195,6 +212,40 @@ class Versioning(Pending):
             path=self._path,
             quotas=self._meter.quotas,
         )
+
+    def _written(self, version: int | str) -> int | datetime:
+        """The version to revert: a number as it is, of a tag the write that it stands for.
+
+        Raises:
+            NotFoundError: there is no such tag, or the write was cleaned up.
+        """
+        named = self._resolved(version)
+        if isinstance(named, datetime) or version not in naming.tags(self._table):
+            return named
+        made = history.last_write(self._table, named)
+        if made is None or not made.readable:
+            gone = "the write below it" if made is None else f"version {made.version}"
+            raise NotFoundError(
+                f"tag {version!r} is on version {named}, which upkeep made, and {gone}, whose "
+                "memories it holds, was cleaned up: what it changed cannot be told any more; "
+                "`rollback` goes back to a version"
+            )
+        return made.version
+
+    def _written_below(self, after: Snapshot) -> str:
+        """Which version below changed memories of this scope, for who meant that one."""
+        for entry in history.entries(self._table, until=after.version - 1):
+            physical = entry.upkeep and entry.operation in history.PHYSICAL
+            ours = entry.scopes is None or any(map(self._scope.holds, entry.scopes))
+            if physical or not ours:
+                continue
+            try:
+                before, there = (self._table.at(entry.version - back) for back in (1, 0))
+            except NotFoundError:
+                return f"version {entry.version} may have, but it or the one before is cleaned up"
+            if history.compare(before, there, self._boundary()):
+                return f"the newest below it that did is version {entry.version}"
+        return "none below it did"
 
     def _refitted(self, rows: pa.Table) -> pa.Table:
         """Rows of another embedding model, with the vectors that this handle's gives them."""

@@ -83,7 +83,7 @@ def steps(result: IngestResult, *, width: int, show: int) -> Iterator[Renderable
         for decision in decisions:
             groups.setdefault((decision.verdict, decision.reason), []).append(decision)
         for (verdict, reason), some in groups.items():
-            name = clean(f"{verdict} {reason}".strip())
+            name = clean(" ".join(dict.fromkeys(filter(None, (verdict, reason)))))  # new, new: new
             yield Text(f"  {len(some):>5,}  {name}", no_wrap=True, overflow="ellipsis")
             for decision in some[:show]:
                 yield from _example(decision, width)

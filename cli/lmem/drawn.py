@@ -28,16 +28,17 @@ _BEFORE = 24  # cells before what differs
 _WIDEST = 24  # of tags, or of who did it; a part of it where there is little room
 _NAMED = 12  # tags or branches
 _NARROWEST_REASON = 16
+_PARTIAL = "(part of it)"
 _COLOURS = {"+": "green", "~": "yellow", "-": "red"}
 _OF_CONTENT = frozenset({"content", "content_hash", "embedding"})
 
 
 def log(entries: Sequence[LogEntry], tags: Mapping[str, int], *, width: int) -> RenderableType:
     """A line for each version, with as much of the reason as three lines hold."""
-    needed = _NARROWEST_REASON if any(entry.reason for entry in entries) else 0
+    needed = _NARROWEST_REASON if any(entry.reason for entry in entries) else len("REASON")
     for widest in (_WIDEST, _WIDEST // 2, _WIDEST // 3):
         columns = _columns(entries, labelled(tags, entries), widest)
-        shown = that_fit(columns, width - needed)
+        shown = that_fit(columns, width - needed) or [*columns][:1]
         if len(shown) == len(columns):
             break
     taken = sum(max(map(cell_len, (name, *columns[name]))) + 2 for name in shown)
@@ -142,16 +143,22 @@ def _columns(
         "VERSION": [_numbered(entry, labels.get(entry.version, ()), widest) for entry in entries],
         "TIME (UTC)": [f"{entry.at:%Y-%m-%d %H:%M}" for entry in entries],
         "OPERATION": [entry.operation for entry in entries],
-        "CHANGES": [changes(entry.inserted, entry.updated, entry.deleted) for entry in entries],
+        "CHANGES": [_changes(entry) for entry in entries],
         "BY": [excerpt(entry.actor, widest) for entry in entries],
     }
     return {name: cells for name, cells in found.items() if any(cells)}
 
 
+def _changes(entry: LogEntry) -> str:
+    """The counts; of what was also done to other scopes they are not told."""
+    return _PARTIAL if entry.partial else changes(entry.inserted, entry.updated, entry.deleted)
+
+
 def _numbered(entry: LogEntry, labels: Sequence[str], widest: int) -> str:
     """The number, its tags, and whether it cannot be read any more."""
     named = excerpt(", ".join(labels), widest)
-    marks = ", ".join(mark for mark in (named, "" if entry.readable else "cleaned up") if mark)
+    there = entry.readable or entry.operation == "damaged"
+    marks = ", ".join(mark for mark in (named, "" if there else "cleaned up") if mark)
     return f"{entry.version} [{marks}]" if marks else str(entry.version)
 
 
@@ -164,6 +171,8 @@ def _version(node: Node, room: int) -> Text:
         drawn.append(f" ({excerpt(', '.join(refs), max(_WIDEST, room // 3))})", style="bold cyan")
     drawn.append(f"  {entry.at:%Y-%m-%d %H:%M}", style="dim")
     drawn.append(f"  {_operation(entry)}")
+    if entry.partial:
+        drawn.append(f" {_changes(entry)}", style="dim")
     for counted in changes(entry.inserted, entry.updated, entry.deleted).split():
         drawn.append(" ").append(counted, style=_COLOURS[counted[0]])
     left = room - drawn.cell_len - 2

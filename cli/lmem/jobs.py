@@ -58,7 +58,10 @@ def list_jobs(
     state: InState = None,
     tenant: OfTenant = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="At most as many, the newest first.")
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=0, help="At most as many, the newest first."
+        ),
     ] = None,
 ) -> None:
     """List jobs, the newest first. What has died waits for `lmem jobs retry`, or `purge`."""
@@ -317,7 +320,7 @@ def _line(call: Call, job: Job) -> str:
         "dead": f"dead after {call.draw.count(job.attempts, 'attempt', 'attempts')}: {job.error}",
     }.get(str(job.state), str(job.state))
     at = job.ended_at or job.started_at or job.accepted_at
-    return f"{at:%Y-%m-%d %H:%M:%S}  {job.id[:13]}  {job.plan}  {what} ({_took(job):.1f} s)"
+    return f"{at:%Y-%m-%d %H:%M:%S}  {job.id[:13]}  plan {job.plan}  {what} ({_took(job):.1f} s)"
 
 
 def _slots(text: str | None) -> dict[str, int] | None:

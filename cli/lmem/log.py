@@ -23,7 +23,9 @@ def log(
     scope: Scoped,
     at: At,
     *,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most as many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, help="At most as many.")
+    ] = None,
     upkeep: Annotated[
         bool, typer.Option("--upkeep", help="Also versions that changed no memory.")
     ] = False,
@@ -35,7 +37,8 @@ def log(
     """What was done, newest first.
 
     A version marked as cleaned up (x in a graph) is not readable any more; its entry is what is
-    left of it. In a graph o marks what changed no memory, and a version of another branch than main
+    left of it. With a scope, "(part of it)" stands for the counts of what also changed memories of
+    others. In a graph o marks what changed no memory, and a version of another branch than main
     has the branch before its number.
     """
     view = call.view(scope, at.at)

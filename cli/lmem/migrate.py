@@ -104,7 +104,9 @@ def embed_missing(
     scope: Scoped,
     filters: Filters,
     *,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="At most as many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="At most as many.")
+    ] = None,
 ) -> None:
     """Embed the memories that have no vector, as after an embedder that failed.
 

@@ -54,7 +54,7 @@ def best(
     ],
     scope: Scoped,
     *,
-    k: Annotated[int, typer.Option("--k", "-k", "--limit", help="At most as many.")] = 3,
+    k: Annotated[int, typer.Option("--k", "-k", "--limit", "-n", help="At most as many.")] = 3,
     min_similarity: Annotated[
         float, typer.Option(metavar="COSINE", help="Leave out what fits less, 0..1.")
     ] = 0.0,

@@ -50,7 +50,7 @@ def list_(
     filters: Filters,
     at: At,
     *,
-    limit: Annotated[int | None, typer.Option(help="At most as many.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most as many.")] = None,
     offset: Annotated[int, typer.Option(help="Skip as many.")] = 0,
     newest_first: Annotated[
         bool, typer.Option("--newest-first", help="The newest first, instead.")
@@ -83,7 +83,9 @@ def search(
     at: At,
     *,
     ranked: Ranked,
-    k: Annotated[int, typer.Option("--k", "-k", "--limit", help="At most as many hits.")] = 10,
+    k: Annotated[
+        int, typer.Option("--k", "-k", "--limit", "-n", help="At most as many hits.")
+    ] = 10,
     offset: Annotated[int, typer.Option(help="Skip as many hits.")] = 0,
     mode: Annotated[str, typer.Option(help="hybrid, vector or text.")] = "hybrid",
     explain: Annotated[
@@ -101,8 +103,9 @@ def search(
     """Recall by meaning, words, or both; best first.
 
     A score is relative to the other hits of the same search: 1 is the best of them, and says
-    nothing of how near that is. --explain shows what does: the cosine, BM25 of the words, and what
-    was added for neighbours, the named actor and the named date.
+    nothing of how near that is. What does is the cosine (cos) beside it, where the hit was found by
+    meaning. --explain shows all: the cosine, BM25 of the words, and what was added for neighbours,
+    the named actor and the named date.
     """
     call.recording = record
     view = call.view(scope, at.at)

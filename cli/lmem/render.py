@@ -114,11 +114,12 @@ def beside(
 
 
 def hits(result: SearchResult, names: Names, *, explain: bool) -> RenderableType:
-    """Best first, whole texts."""
+    """Best first, whole texts; the cosine says how near one is, which the score does not."""
     parts: list[RenderableType] = [Text(str(result.understood), style="dim")] if explain else []
     for hit in result:
         m = hit.memory
-        parts += _block(f"{hit.score:.3f}  {names(m)}  {_day(m.happened_at)}", m.content)
+        near = "" if hit.similarity is None else f"cos {hit.similarity:.2f}  "
+        parts += _block(f"{hit.score:.3f}  {near}{names(m)}  {_day(m.happened_at)}", m.content)
         parts += [_indented(hit.explain(), "dim")] if explain else []
     return Group(*parts)
 
@@ -255,7 +256,8 @@ def _cluster(number: int, cluster: ClusterPlan) -> Iterable[RenderableType]:
 
 def _recall(probes: int, before: int, after: int) -> str:
     return (
-        f"recall: of {count(probes, 'probe', 'probes')}, {before} find a source now, "
+        f"recall: of {count(probes, 'probe', 'probes')}, "
+        f"{before} {'finds' if before == 1 else 'find'} a source now, "
         f"and {after} would find it or its successor"
     )
 

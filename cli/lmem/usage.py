@@ -40,7 +40,9 @@ def queries(
     memory: Annotated[
         str | None, typer.Option(metavar="REF", help="That this memory answered.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="At most as many, the newest first.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", help="At most as many, the newest first.")
+    ] = None,
     forget: Annotated[
         bool, typer.Option("--forget", help="Remove them, from the files too.")
     ] = False,
@@ -75,7 +77,12 @@ def usage(
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=0, help="At most as many, the most recalled first; for people else 20."),
+        typer.Option(
+            "--limit",
+            "-n",
+            min=0,
+            help="At most as many, the most recalled first; for people else 20.",
+        ),
     ] = None,
 ) -> None:
     """How often each memory was recalled, and how often a query found something.

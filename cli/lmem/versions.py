@@ -166,7 +166,11 @@ def revert(
     *,
     show: Affected = 5,
 ) -> None:
-    """Undo one version, and keep what came after it."""
+    """Undo one version, and keep what came after it.
+
+    A tag on a version that upkeep made stands for the write whose memories that has; a number is
+    taken as it is. With a scope, only what the version changed within that scope is undone.
+    """
     store = call.open(scope)
     _undone(call, store, "revert", version_or_tag(version), gate=gate, show=show)
 

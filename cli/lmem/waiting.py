@@ -44,7 +44,8 @@ WhyGiven = Annotated[
     Why | None, typer.Option("--why", help="Only what waits for this: to be said again, ...")
 ]
 Limit = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="At most as many, oldest first.")
+    int | None,
+    typer.Option("--limit", "-n", metavar="N", min=0, help="At most as many, oldest first."),
 ]
 
 pending = typer.Typer(

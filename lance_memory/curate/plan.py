@@ -288,6 +288,26 @@ class ConsolidationResult(Told):
         """The version that the pass made."""
         return self.write.version
 
+    @property
+    def inserted(self) -> int:
+        """How many memories it made."""
+        return self.write.inserted
+
+    @property
+    def updated(self) -> int:
+        """How many it changed: those that have a successor now."""
+        return self.write.updated
+
+    @property
+    def deleted(self) -> int:
+        """How many it took away: none, as sources stay."""
+        return self.write.deleted
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The soft limits of a quota that are passed."""
+        return self.write.warnings
+
 
 def _memories(number: int) -> str:
     return counted(number, "memory", "memories")

@@ -55,7 +55,8 @@ class Surroundings:
         tenant: whose conversations these are; all of one job are of one tenant.
         embed: texts → float32 [n, d]; raises EmbeddingError where the embedder fails.
         known: a scope and a number → that many of its visible memories, the most important first.
-        ledger: what is remembered beside the table; None: nothing is.
+        ledger: what is remembered beside the table; None: nothing is, or it is not to be asked.
+        dry_run: nothing is written, so a ledger that is there is not asked.
         lost: whether the job of that name is dead, so that what it brought may come again.
         progress: is told how far a step is.
         secret: 32 bytes of the store's own, for keyed hashes; they are made from its id, so whoever
@@ -68,6 +69,7 @@ class Surroundings:
     known: Callable[[Scope, int], Sequence[Memory]]
     tenant: str = ""
     ledger: Ledger | None = None
+    dry_run: bool = False
     lost: Callable[[str], bool] = _never
     progress: IngestProgress = _untold
     secret: bytes = field(default=b"", repr=False)

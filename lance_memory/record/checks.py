@@ -46,8 +46,10 @@ def _refuse(mask: pa.ChunkedArray, rows: pa.Table, column: str, why: str) -> Non
     """Reject the rows where `mask` is true."""
     bad = np.flatnonzero(mask.to_numpy()).tolist()
     if bad:
-        found = str(rows[column][bad[0]].cast(pa.string()))  # as_py cannot say every time
-        raise RejectedError(f"{named(bad)}: {column}={found[:120]!r} {why}", rows=bad)
+        value = rows[column][bad[0]]
+        found = str(value.cast(pa.string()))[:120]  # as_py cannot say every time
+        told = repr(found) if pa.types.is_string(value.type) else found
+        raise RejectedError(f"{named(bad)}: {column}={told} {why}", rows=bad)
 
 
 def _written(rows: pa.Table, column: str) -> None:

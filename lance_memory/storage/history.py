@@ -31,6 +31,8 @@ __all__ = [
     "compare",
     "entries",
     "entry",
+    "last_write",
+    "readable",
     "version_at",
     "versions",
 ]
@@ -63,12 +65,18 @@ class Comparison:
         return bool(self.inserted or self.updated or self.removed)
 
 
-def entries(table: Table) -> Iterator[LogEntry]:
-    """The log, newest first; of versions that were cleaned up what the audit has kept."""
+def entries(table: Table, *, until: int | None = None) -> Iterator[LogEntry]:
+    """The log, newest first; of versions that were cleaned up what the audit has kept.
+
+    Args:
+        table: whose.
+        until: the last version that counts; by default the newest.
+    """
     audit = AuditLog.of(table)
     kept: dict[int, LogEntry] | None = None
-    above = table.latest().version + 1
-    for version in [*reversed(versions(table)), 0]:
+    above = (table.latest().version if until is None else until) + 1
+    there = [version for version in versions(table) if version < above]
+    for version in [*reversed(there), 0]:
         if version < above - 1:
             if kept is None:
                 kept = {one.version: one for one in _kept(table, audit)}
@@ -95,9 +103,13 @@ def _entry_or_kept(table: Table, version: int, audit: AuditLog) -> LogEntry:
 
 def _kept(table: Table, audit: AuditLog) -> list[LogEntry]:
     """What the audit has kept of this branch; a rewritten version can be read."""
-    places = (place_of(one.name, 0) for one in all_branches(table))
-    there = {version for branch, version in places if branch == table.branch and version}
+    there = _rewritten(table)
     return [replace(one, readable=one.version in there) for one in audit.entries(table.branch)]
+
+
+def _rewritten(table: Table) -> set[int]:
+    places = (place_of(one.name, 0) for one in all_branches(table))
+    return {version for branch, version in places if branch == table.branch and version}
 
 
 def _not_after(table: Table, version: int) -> datetime:
@@ -113,6 +125,11 @@ def versions(table: Table) -> list[int]:
     with translated("list versions"):
         refs = table.latest().dataset.version_refs()
     return sorted(int(ref["version"]) for ref in refs)
+
+
+def readable(table: Table) -> list[int]:
+    """The versions that can be read, ascending: those that are there, and rewritten ones."""
+    return sorted({*versions(table), *_rewritten(table)})
 
 
 def entry(table: Table, version: int) -> LogEntry:
@@ -168,6 +185,19 @@ def _told(version: int, found: Mapping[str, str]) -> LogEntry:
         scopes=None if scopes is None else tuple(Scope(**levels) for levels in scopes),
         manifest=json.loads(found["manifest"]) or None,
     )
+
+
+def last_write(table: Table, version: int) -> LogEntry | None:
+    """What made the memories of a version: its own entry, or that of the write below upkeep's.
+
+    It may be of a version that was cleaned up; None where what is between them is not known.
+    """
+    for below, made in enumerate(entries(table, until=version)):
+        if made.version != version - below:
+            return None
+        if not (made.upkeep and made.operation in PHYSICAL):
+            return made
+    return None
 
 
 def version_at(table: Table, moment: datetime) -> int:

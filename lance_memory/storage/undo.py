@@ -17,11 +17,15 @@ from lance_memory.storage.change import Audit, ChangeSet
 from lance_memory.storage.history import Comparison, compare
 from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["Refit", "revert", "rollback"]
+__all__ = ["NothingToRevertError", "Refit", "revert", "rollback"]
 
 
 Refit = Callable[[pa.Table], pa.Table]
 """Gives rows of a former embedding model vectors of the present one."""
+
+
+class NothingToRevertError(InvalidInputError):
+    """The version changed no memories that are looked at."""
 
 
 def rollback(
@@ -51,11 +55,11 @@ def revert(
 
     Raises:
         ConflictError: rows that were changed then have been changed again since; lists them.
-        InvalidInputError: nothing happened between the two.
+        NothingToRevertError: nothing happened between the two.
     """
     found = compare(before, after, predicate)
     if not found:
-        raise InvalidInputError(
+        raise NothingToRevertError(
             f"version {after.version} changed no memories here; there is nothing to revert"
         )
     _refuse_changed_since(present, after, found)

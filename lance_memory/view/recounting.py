@@ -51,7 +51,8 @@ class Recounting(Reading):
             upkeep: also the versions that changed no memory.
 
         Through a scoped handle only the writes that touched the scope are listed, and one that
-        touched others too shows neither its reason nor its manifest.
+        touched others too, or too many to tell, is `partial`: it shows neither its reason and
+        manifest nor its counts.
         """
         if limit is not None and limit < 0:
             raise InvalidInputError(f"limit={limit}; it cannot be negative")
@@ -150,7 +151,7 @@ class Recounting(Reading):
             without_embedding=snapshot.count(missing),
             embedding_model=snapshot.format.embedding_model,
             dimension=snapshot.format.dimension,
-            versions=len(history.versions(self._table)),
+            versions=len(history.readable(self._table)),
             tags={} if self._scope else self.tags(),
             branches=() if self._scope else tuple(branch.name for branch in self.branches()),
             fragments=len(snapshot.fragment_ids),
@@ -191,7 +192,8 @@ class Recounting(Reading):
             return None
         if entry.scopes is not None and all(map(self._scope.holds, entry.scopes)):
             return entry
-        return replace(entry, reason="", manifest=None, scopes=(), inserted=0, updated=0, deleted=0)
+        told = replace(entry, partial=True, inserted=0, updated=0, deleted=0)
+        return replace(told, reason="", manifest=None, scopes=())
 
     def _diff(self, old: Snapshot, new: Snapshot, found: Comparison) -> Diff:
         before, after = (

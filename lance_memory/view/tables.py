@@ -17,6 +17,7 @@ from lance_memory.errors import (
     ScopeError,
 )
 from lance_memory.move import ArchiveManifest, ArchiveSource, export_archive
+from lance_memory.record.arguments import several
 from lance_memory.record.filters import Filter, Where
 from lance_memory.record.query import check_select
 from lance_memory.storage import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tables"]
 
+_NO_TABLE = re.compile(r"(?s)relation '.*' was not found")
 _VALUES = re.compile(r"(?s)(?<= values): \[.*\]")  # that could not be converted
 
 
@@ -43,14 +45,9 @@ class Tables(Handle):
         """
         where.setdefault("states", "any")
         snapshot = self._snapshot()
-        unknown = sorted(set(columns or ()) - set(snapshot.schema.names))
-        if unknown:
-            raise InvalidInputError(
-                f"no column {', '.join(unknown)}; there are: {', '.join(snapshot.schema.names)}"
-            )
-        return snapshot.scan(
-            self._predicate(where), columns=snapshot.schema.names if columns is None else columns
-        )
+        there = snapshot.schema.names
+        asked = there if columns is None else _columns(columns, there)
+        return snapshot.scan(self._predicate(where), columns=asked)
 
     def to_polars(self) -> pl.LazyFrame:
         """The rows of this scope, every state, as a lazy Polars frame over the table's files.
@@ -78,8 +75,10 @@ class Tables(Handle):
         try:
             return pl.SQLContext(memories=self.to_polars()).execute(query, eager=True)
         except (pl.exceptions.PolarsError, TypeError) as error:
-            told = _VALUES.sub("", str(error))  # and no cause: it has what memories say
-            raise InvalidInputError(f"the query failed: {told}") from None
+            told, *_ = _VALUES.sub("", str(error)).split("\n\n")  # what follows is of the engine
+            table = "; the table is `memories`" if _NO_TABLE.fullmatch(told) else ""
+            # and no cause: it has what memories say
+            raise InvalidInputError(f"the query failed: {told}{table}") from None
 
     def lancedb_table(self) -> Any:
         """The same table as a `lancedb.table.LanceTable`: query builder, hybrid search, rerankers.
@@ -182,3 +181,15 @@ class Tables(Handle):
             filter=chosen,
             moment=self._moment(),
         )
+
+
+def _columns(named: object, there: Sequence[str]) -> Sequence[str]:
+    """The columns that are asked for, each once.
+
+    Raises:
+        InvalidInputError: they are no names, or not of columns that are there.
+    """
+    found = list(dict.fromkeys(several("columns", named)))
+    if unknown := [name for name in found if name not in there]:
+        raise InvalidInputError(f"no column {', '.join(unknown)}; there are: {', '.join(there)}")
+    return found

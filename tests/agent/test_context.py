@@ -165,7 +165,7 @@ def test_of_very_many_facts_the_surest_come_in_and_what_is_asked_for(ana, monkey
     monkeypatch.setattr(sources, "_MOST_FACTS", 2)
     for name, sure in (("shoe", 0.9), ("pet", 0.7), ("river", 0.2), ("street", 0.6)):
         ana.profile.set(name, "unknown", confidence=sure)
-    made = ana.context("now", "river: unknown", 400, options=ContextOptions(k=1))
+    made = ana.context("now", "river unknown", 400, options=ContextOptions(k=1))
     told = {text.split("profile: ")[1] for text in by_source(made)["profile"]}
     assert told == {"city: Porto", "shoe: unknown", "river: unknown"}
 

@@ -291,6 +291,15 @@ def test_tag_and_branch_without_a_name_list(lmem, store):
     assert lmem("branch", "--format", "quiet").out == "side\n"
 
 
+def test_a_hit_by_meaning_shows_how_near_it_is(lmem, store):
+    """1.000 stood alone beside a text that had nothing to do with the question."""
+    (near,) = lmem("search", "the red kettle is broken", "-k", "1", "--format", "json").json["hits"]
+    head = lmem("search", "the red kettle is broken", "-k", "1").out.splitlines()[0]
+    assert head.startswith(f"1.000  cos {near['similarity']:.2f}  ")
+    assert len(head) <= 80
+    assert "cos" not in lmem("search", "kettle", "--mode", "text", "-k", "1").out
+
+
 def test_a_search_explains_itself(lmem, store):
     done = lmem("search", "kettle", "--mode", "text", "--explain")
     assert done.out.startswith("words: kettle\n")

@@ -99,6 +99,7 @@ def test_a_human_gets_a_table_within_80_columns(lmem):
     lines = [line.split() for line in done.out.splitlines()]
     assert ["keep"] in lines
     assert ["4", "kept"] in lines
+    assert ["4", "new"] in lines  # it was "new new"
     assert ["-", "I", "love", "hiking."] in lines
     assert ["memories", "4"] in lines
     assert ["candidates", "4"] in lines
@@ -314,6 +315,16 @@ def test_an_external_user_is_the_tenants_that_the_input_names(lmem):
     assert lmem(*asked, stdin=chat).code == 0
     store = MemoryStore.open(os.environ["LMEM_STORE"])
     assert {memory.user for memory in store.list()} == {store.proxy_user("acme", "CRM 7")}
+
+
+def test_a_dry_run_beside_a_ledger_says_that_it_does_not_ask_it(lmem):
+    """It said that there is none."""
+    lmem("ingest", "-", "--user", "mara", stdin=TRANSCRIPT)
+    dry = lmem("ingest", "-", "--user", "mara", "--dry-run", stdin="Mara: I live in Porto now.")
+    assert dry.err.splitlines() == [
+        "dry run: nothing was written",
+        "note: gate.L3: not asked in a dry run; 1 conversation went unjudged",
+    ]
 
 
 def test_a_dry_run_on_a_new_store_notes_nothing_that_is_not_there_yet(lmem):

@@ -63,6 +63,8 @@ def test_a_worker_does_what_is_queued_and_tells_a_line_a_job(lmem, queue):
     assert all(job["memories"] == 2 for job in done.lines)
     human = lmem("jobs", "list")
     assert max(map(len, human.out.splitlines())) <= 80
+    again = lmem("ingest", "-", "--no-wait", "--user", "c", "--format", "quiet", stdin=SAID)
+    assert f"  {again.out[:13]}  plan free  done, " in lmem("worker", "--once").out
     shown = lmem("jobs", "show", ids[0]).out
     assert "came of it" in shown
     assert "Lisbon" not in shown + lmem("jobs", "show", ids[0], "--format", "json").out

@@ -20,6 +20,7 @@ CONVERSATION = [
             "My gym locker code is 4471, and I always forget it.",
             "I always forget it, but my gym locker code is 4471.",
             "The train to Porto leaves at nine.",
+            "I am allergic to hazelnuts.",
         ],
         start=1,
     )
@@ -37,6 +38,8 @@ def test_the_shell_block_of_the_readme_does_what_it_says(lmem, tmp_path, monkeyp
     sample = tmp_path / "cli" / "demo" / "conversation.jsonl"  # as the README names it
     sample.parent.mkdir(parents=True)
     sample.write_text(lines, encoding="utf-8")
+    (tmp_path / "try").mkdir()
+    monkeypatch.chdir(tmp_path / "try")
     monkeypatch.delenv("LMEM_STORE")
     answers = {}
     for line in block("## The same from the shell"):
@@ -49,7 +52,7 @@ def test_the_shell_block_of_the_readme_does_what_it_says(lmem, tmp_path, monkeyp
             done = lmem(*words[1:])
             assert done.code == 0, (part, done.err)
             answers[" ".join(words[1:3])] = done.out
-    assert "consolidate  +1 ~2" in answers["log"]
+    assert "consolidate +1 ~2" in answers["log --graph"]
     assert "hazelnuts" in answers["search what is she allergic to?"]
     assert "hazelnuts" in answers["search hazelnuts"]
     assert "revert, ~2 -1" in answers["revert pass"]

@@ -201,6 +201,24 @@ def test_limit_is_k(lmem, store):
     words = ["search", "kettle", "--mode", "text", "--format", "quiet"]
     assert len(lmem(*words, "--limit", "1").out.split()) == 1
     assert len(lmem(*words, "-k", "1").out.split()) == 1
+    assert len(lmem(*words, "-n", "1").out.split()) == 1
+
+
+@pytest.mark.parametrize("words", [["list"], ["log"], ["usage"]])
+def test_limit_is_n_in_every_list(words, lmem, store):
+    few = [lmem(*words, how, "1", "--format", "json").out for how in ("-n", "--limit")]
+    assert few[0] == few[1] != lmem(*words, "--format", "json").out
+
+
+def test_the_log_of_a_scope_says_that_a_version_changed_others_too(lmem, store):
+    """Its cell was empty, as if the version had changed nothing."""
+    lmem("retire", "k0", "k4", "--yes")
+    head, *lines = lmem("log", "--user", "ann").out.splitlines()
+    column = slice(head.index("OPERATION"), head.index("BY"))
+    told = [" ".join(line[column].split()) for line in lines]
+    assert told == ["retire (part of it)", "add (part of it)"]
+    assert "retire (part of it)" in lmem("log", "--graph", "--user", "ann").out
+    assert "(part of it)" not in lmem("log").out + lmem("log", "--graph").out
 
 
 def test_the_version_is_told(lmem):
@@ -239,6 +257,7 @@ ERRORS = {
     "a value": (["add", "x", "--kind", "gone"], 5, "error: --kind 'gone'"),
     "a limit": (["list", "--limit", "-1"], 2, "error: --limit -1"),
     "a column": (["sql", "select nope from memories"], 2, 'find column "nope"'),
+    "a table": (["sql", "select * from memory"], 2, "'memory' was not found; the table is `mem"),
     "a keyword": (["sql", "select user from memories"], 2, 'the column is "user", in quotes'),
 }
 PYTHON = ("list()", "datetime(", "tzinfo", "Errno", "Value error", "MemoryStore", "Resolved plan",
@@ -252,3 +271,21 @@ def test_an_error_is_in_the_words_of_the_command_line(case, lmem, store):
     assert done.code == code
     assert text in done.err
     assert not [word for word in PYTHON if word in done.err]
+
+
+@pytest.mark.parametrize("words", [["list"], ["log"], ["log", "--graph"], ["stats"]])
+def test_a_terminal_that_does_not_know_its_width_shows_the_answer(words, lmem, store, monkeypatch):
+    """Some say that they have 0 columns; nothing was printed, and the exit code was 0."""
+    usual = lmem(*words).out
+    monkeypatch.setenv("COLUMNS", "0")
+    shown = lmem(*words).out
+    assert len(shown.splitlines()) == len(usual.splitlines())
+
+
+def test_the_log_has_its_numbers_at_every_width(lmem, store, monkeypatch):
+    """In 20 columns there were reasons alone."""
+    for width in (1, 20, 30, 40):
+        monkeypatch.setenv("COLUMNS", str(width))
+        head, newest, *_ = lmem("log").out.splitlines()
+        assert head.split()[0] == "VERSION"
+        assert newest.split()[0] == "4"

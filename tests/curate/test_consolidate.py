@@ -60,6 +60,7 @@ def test_near_duplicates_become_one_visible_memory_each(store):
         updated=8,
     )
     assert (result.version, result.plan.rows_saved, result.plan.selected) == (store.version, 6, 9)
+    assert (result.inserted, result.updated, result.deleted, result.warnings) == (2, 8, 0, ())
     assert store.count(states="superseded") == 8
     entry = store.log(limit=1)[0]
     assert (entry.operation, entry.reason, entry.inserted, entry.updated) == (

@@ -121,6 +121,8 @@ def test_the_log_keeps_who_and_when_and_a_tombstone_without_content(store, kept)
     stone = log["forget"]
     assert stone.manifest == {"forgotten": 1, "sha256": [sha256(one.id.encode()).hexdigest()]}
     assert (stone.op_id, stone.reason, stone.deleted) == (done.op_id, "she asked", 1)
+    assert stone.version == done.logged < done.version == store.version
+    assert str(done).startswith(f"version {done.version} (log: {done.logged}): forgot 1 ")
     assert stone.scopes is None
     assert (log["update"].reason, log["update"].scopes) == ("(forgotten)", ())
     entry = next(e for e in store.log() if e.version == added.version)

@@ -460,6 +460,7 @@ BAD = {
         "comes before valid_from",
     ),
     "importance": ({"content": "x", "importance": 1.5}, r"not within 0..1"),
+    "importance whole": ({"content": "x", "importance": 7}, r"importance=7 is not within 0..1"),
     "confidence": ({"content": "x", "confidence": -0.1}, r"not within 0..1"),
     "quality": ({"content": "x", "quality": float("nan")}, r"not within 0..1"),
     "importance text": ({"content": "x", "importance": "high"}, "importance is 'high'"),

@@ -226,6 +226,8 @@ def test_the_log_shows_only_what_touched_the_scope(both, ana):
     shown = [(e.operation, e.reason, e.updated) for e in ana.log()]
     assert shown == [("retire", "", 0), ("update", "mine", 1), ("add", "", 0)]
     assert "bob" not in repr(ana.log())
+    assert [entry.partial for entry in ana.log()] == [True, False, True]
+    assert not any(entry.partial for entry in both.log())
 
 
 def test_a_diff_shows_only_the_scope(both, ana):
@@ -253,8 +255,17 @@ def test_only_the_scopes_part_of_a_version_is_reverted(both, ana):
     ana.revert(retiring)
     assert [m.id for m in both.list()] == ["id-ana"]
     bobs_change = both.unretire("id-bob").version
-    with pytest.raises(InvalidInputError, match="changed no memories here"):
+    told = f"changed no memories here; .* that did is version {ana.version - 1}$"
+    with pytest.raises(InvalidInputError, match=told):
         ana.revert(bobs_change)
+
+
+def test_a_tag_on_upkeep_reverts_the_scopes_part_of_the_write(both, ana):
+    retiring = both.retire(["id-ana", "id-bob"]).version
+    both.optimize()
+    assert both.tag("tidy") > retiring
+    ana.revert("tidy")
+    assert [m.id for m in both.list()] == ["id-ana"]
 
 
 @pytest.mark.parametrize(

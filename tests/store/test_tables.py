@@ -126,6 +126,20 @@ def test_a_query_that_cannot_run_says_why(filled, query):
 
 
 @pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT * FROM memory", "relation 'memory' was not found; the table is `memories`"),
+        ("SELECT nope(id) FROM memories", "unsupported function 'nope'"),
+    ],
+)
+def test_a_query_that_cannot_run_says_so_in_a_sentence(filled, query, said):
+    """It went on with the engine's plan: "Resolved plan until failure: ... FAILED HERE"."""
+    with pytest.raises(InvalidInputError) as caught:
+        filled.sql(query)
+    assert str(caught.value) == f"the query failed: {said}"
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "DELETE FROM memories",

@@ -181,6 +181,18 @@ def test_the_log_hides_upkeep_unless_asked(store):
     assert store.log(limit=0) == []
 
 
+def test_an_entry_of_the_log_prints_in_a_line_that_has_its_version(store):
+    """It printed as 900 characters, the manifest among them."""
+    ids = [store.add(text, user="ann").id for text in ("a", "b")]
+    store.supersede(ids, "a and b", reason="the same " * 40)
+    said = repr(store.log(upkeep=True)[0])
+    at = f"{store.log()[0].at:%Y-%m-%d %H:%M}"
+    assert said.startswith(f"<LogEntry {store.version} {at} supersede +1 ~2: 'the same the same")
+    assert len(said) < 120
+    assert str(store.log()[0]) == said
+    assert repr(store.log(upkeep=True)[-1]).endswith("create, upkeep>")
+
+
 def test_the_limit_of_the_log_cannot_be_negative(store):
     store.add("a")
     with pytest.raises(InvalidInputError, match="limit"):
@@ -467,6 +479,59 @@ def test_a_version_that_changed_no_memory_cannot_be_reverted(store):
     version = store.optimize().version
     with pytest.raises(InvalidInputError, match=f"version {version} changed no memories"):
         store.revert(version)
+
+
+def test_what_has_nothing_to_revert_names_the_newest_version_below_that_has(store):
+    store.add("a")
+    wrote = store.add("b").version
+    upkeep = store.optimize().version
+    assert upkeep > wrote
+    with pytest.raises(InvalidInputError, match=f"newest below it that did is version {wrote}$"):
+        store.revert(upkeep)
+    with pytest.raises(InvalidInputError, match=r"nothing to revert; none below it did$"):
+        store.revert(2)
+
+
+def test_a_tag_on_a_version_of_upkeep_reverts_the_write_whose_memories_that_has(store):
+    """The tag that a user sets after a write is on what upkeep made of it, and reverted nothing."""
+    store.add("a")
+    wrote = store.add("b").version
+    store.optimize()
+    upkeep = store.tag("a-tag")
+    store.add("c")
+    assert upkeep > wrote
+    plan = store.revert("a-tag", dry_run=True)
+    assert (plan.target, len(plan.disappear)) == (wrote, 1)
+    with pytest.raises(InvalidInputError, match="changed no memories"):
+        store.revert(str(upkeep))
+    store.revert("a-tag")
+    assert contents(store) == ["a", "c"]
+    store.tag("on-a-write", store.version)
+    store.revert("on-a-write")
+    assert contents(store) == ["a", "b", "c"]
+
+
+def test_a_tag_on_upkeep_whose_write_was_cleaned_up_cannot_be_reverted(store):
+    store.add("a")
+    wrote = store.add("b").version
+    store.optimize()
+    upkeep = store.tag("a-tag")
+    store.add("c")
+    store.optimize(clean_older_than=timedelta(0))
+    told = f"'a-tag' is on version {upkeep}, which upkeep made, and version {wrote}, .* cleaned up"
+    with pytest.raises(NotFoundError, match=told):
+        store.revert("a-tag")
+    assert contents(store) == ["a", "b", "c"]
+
+
+def test_a_write_without_the_version_before_it_cannot_be_reverted(store):
+    store.add("a")
+    wrote = store.add("b").version
+    store.tag("b", wrote)
+    store.optimize(clean_older_than=timedelta(0))
+    told = f"could not revert version {wrote} without the one before it: .* cleaned up"
+    with pytest.raises(NotFoundError, match=told):
+        store.revert("b")
 
 
 def test_the_first_version_cannot_be_reverted(store):

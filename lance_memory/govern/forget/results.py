@@ -164,6 +164,8 @@ class ForgetResult:
             `branches` and `staged` are those that were left to do.
         op_id: what it is called in the log.
         version: the one that main has now.
+        logged: the one that took them out, as the log has it; the rebuilt indices are later ones.
+            0: main had none of them.
         queries: how many recorded queries were removed.
         plans: the saved plans that were removed.
         proof: where they were looked for afterwards.
@@ -172,6 +174,7 @@ class ForgetResult:
     plan: ForgetPlan
     op_id: str
     version: int
+    logged: int
     queries: int
     plans: tuple[str, ...]
     proof: ForgetProof
@@ -180,4 +183,5 @@ class ForgetResult:
         gone = counted(len(self.plan.ids), "memory", "memories")
         if self.plan.beside:
             gone += f" (beside the table, {self.plan.told_beside})"
-        return f"version {self.version}: forgot {gone}; {self.proof}"
+        log = f" (log: {self.logged})" if self.logged not in (0, self.version) else ""
+        return f"version {self.version}{log}: forgot {gone}; {self.proof}"

@@ -24,7 +24,7 @@ from lance_memory.record.filters import Filter, any_of
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING
-from lance_memory.storage import naming
+from lance_memory.storage import history, naming
 from lance_memory.storage.erase.needles import SHORTEST_TEXT, Needles
 from lance_memory.storage.erase.stains import Stains
 from lance_memory.storage.files.lines import raw_tags
@@ -350,6 +350,7 @@ def _carried_out(table: Table, marker: Marker, found: _Found, queries: Queries) 
         plan=replace(found.plan, versions=work.marker.versions),
         op_id=marker.op_id,
         version=main.latest().version,
+        logged=next((e.version for e in history.entries(main) if e.op_id == marker.op_id), 0),
         queries=work.marker.queries,
         plans=work.marker.plans,
         proof=proof,

@@ -144,6 +144,7 @@ class _Watched:
         self._failure: Exception | None = None
         self._look: Look | None = None
         self._blind = False
+        self._dry_run = around.dry_run
         self._resting = guard.breaker.is_open
         if not self._resting:
             self._look = self._tried(lambda: guard.layer.look(asked, around))
@@ -169,7 +170,8 @@ class _Watched:
         """What is said of a layer that could not be asked."""
         skipped = counted(self._unjudged, "conversation")
         if self._blind:
-            yield f"{self._breaker.name}: there is no ledger to ask; {skipped} went unjudged"
+            why = "not asked in a dry run" if self._dry_run else "there is no ledger to ask"
+            yield f"{self._breaker.name}: {why}; {skipped} went unjudged"
         elif self._resting:
             yield f"{self._breaker.name}: left alone after failures; {skipped} went unjudged"
         elif self._failure is not None:
