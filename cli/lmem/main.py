@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -15,6 +16,7 @@ try:
     from collections.abc import Sequence
     from functools import cache
     from io import TextIOWrapper
+    from pathlib import Path
     from typing import Annotated, Any
 
     import typer
@@ -213,6 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _code(arguments: Sequence[str] | None) -> int:
     try:
+        _open_closed()
         _write_utf8()
         words = sys.argv[1:] if arguments is None else list(arguments)
         _check_encoding(words)
@@ -220,6 +223,13 @@ def _code(arguments: Sequence[str] | None) -> int:
     except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
         return told(error)
     return code if isinstance(code, int) else 0
+
+
+def _open_closed() -> None:
+    """Let streams that were closed lead nowhere; the next files would take their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (as long as the process)
 
 
 def _write_utf8() -> None:

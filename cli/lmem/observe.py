@@ -187,7 +187,7 @@ def _turn(told: Mapping[str, Any], session: str | None, where: str) -> Interacti
         session=named,
         user_input=told.get("user", ""),
         agent_output=told.get("agent", ""),
-        at=None if at is None else instant(str(at), "--at"),
+        at=None if at is None else instant(str(at), "at" if where.startswith("line") else "--at"),
         ref=told.get("ref", ""),
         actor=told.get("actor", ""),
     )
@@ -245,7 +245,9 @@ def _end(call: Call, made: ObservedMany) -> None:
         complain(f"not kept: {why}")
     failed = made.failures.get("ingest")
     if failed:
-        complain(f"the messages are kept, but no facts: {failed}")
+        kept = any(one.messages for one in made.observed)
+        told = "the messages are kept, but no facts" if kept else "no facts were found"
+        complain(f"{told}: {failed}")
     refused = made.ingest is not None and made.ingest.status == "refused"
     if failed and not refused:
         raise typer.Exit(_FAILED)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Format", "Output", "clean", "complain", "plain"]
 
 _LONGEST_MESSAGE = 700
+_NARROWEST = 20  # columns; in fewer there is room for nothing
+_USUAL = 80
 
 
 class Format(StrEnum):
@@ -73,7 +75,7 @@ class Output:
     @property
     def width(self) -> int:
         """Columns of what the answer is drawn on."""
-        return _console(sys.stdout).width
+        return _page(sys.stdout).width
 
     def preview(self, human: Callable[[], RenderableType]) -> None:
         """A plan that is about to be carried out, for the person who confirms it."""
@@ -155,10 +157,18 @@ def _written_out(character: str) -> str:
 
 def _draw(what: RenderableType, stream: TextIO) -> None:
     """Print, without the blanks that tables end their lines with."""
-    console = _console(stream)
+    console = _page(stream)
     with console.capture() as drawn:
         console.print(what)
     stream.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+
+
+def _page(stream: TextIO) -> Console:
+    """What answers are drawn on: wide enough to read, whatever a terminal says that it is."""
+    console = _console(stream)
+    if console.width < _NARROWEST:  # 0 of one that does not know it
+        console.width = _NARROWEST if console.width else _USUAL
+    return console
 
 
 def _console(stream: TextIO) -> Console:

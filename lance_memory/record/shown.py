@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from lance_memory import html
@@ -18,6 +19,8 @@ __all__ = ["difference", "hits", "lineage", "memory"]
 
 _MOST = 50  # rows of a table
 _LONGEST = 300  # characters of a content beside others
+_WORDS = 200  # of a content that has changed
+_BEFORE = 20  # of them before what differs
 
 
 def memory(found: Memory) -> str:
@@ -63,15 +66,16 @@ def hits(found: SearchResult) -> str:
 
 def difference(found: Diff) -> str:
     """What came, changed and went; of changed contents the words that did."""
-    rows = [
-        *(("+", shown(m.content, _LONGEST), m.kind, m.id) for m in found.inserted),
-        *(("~", _changed(change), ", ".join(change.columns), change.after.id)
+    rows = chain(
+        (("+", shown(m.content, _LONGEST), m.kind, m.id) for m in found.inserted),
+        (("~", _changed(change), ", ".join(change.columns), change.after.id)
           for change in found.updated),
-        *(("−", shown(m.content, _LONGEST), m.kind, m.id) for m in found.removed),
-    ]  # fmt: skip
-    more = f"; the first {_MOST}" if len(rows) > _MOST else ""
+        (("−", shown(m.content, _LONGEST), m.kind, m.id) for m in found.removed),
+    )  # fmt: skip
+    number = len(found.inserted) + len(found.updated) + len(found.removed)
+    more = f"; the first {_MOST}" if number > _MOST else ""
     head = ("", "content", "what", "id")
-    return html.table(head, rows[:_MOST], caption=f"{found}{more}")
+    return html.table(head, islice(rows, _MOST), caption=f"{found}{more}")
 
 
 def lineage(found: Lineage) -> str:
@@ -103,12 +107,22 @@ def _changed(change: Change) -> html.Markup | str:
     if before == after:
         return shown(after, _LONGEST)
     old, new = before.split(), after.split()
-    pieces: list[str] = []
+    pairs = enumerate(zip(old, new, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))
+    begin = max(0, at - _BEFORE)  # of long texts so much as is soon compared, and soon read
+    end = begin + _WORDS
+    cut = max(len(old), len(new)) > end
+    old, new = old[begin:end], new[begin:end]
+    pieces: list[str] = ["…"] if begin else []
     for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         same = what == "equal"
-        pieces += [html.mark(" ".join(old[a:b]), "span" if same else "del")] if a < b else []
-        pieces += [html.mark(" ".join(new[c:d]), "ins")] if c < d and not same else []
-    return html.Markup(" ".join(pieces))
+        pieces += [html.mark(_joined(old[a:b]), "span" if same else "del")] if a < b else []
+        pieces += [html.mark(_joined(new[c:d]), "ins")] if c < d and not same else []
+    return html.Markup(" ".join(pieces + ["…"] * cut))
+
+
+def _joined(words: Sequence[str]) -> str:
+    return shown(" ".join(words), _WORDS * 10)
 
 
 def _time(moment: datetime | None) -> str:

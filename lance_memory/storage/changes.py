@@ -43,7 +43,7 @@ def row_changes(table: Table, ids: Collection[str], *, until: int) -> list[RowCh
     Raises:
         StorageError: a version that it has to read is damaged.
     """
-    versions = [v for v in history.versions(table) if v <= until]
+    versions = [v for v in history.readable(table) if v <= until]
 
     @cache
     def at(place: int) -> Mapping[str, Fingerprint]:

@@ -5,18 +5,24 @@
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lance_memory.errors import NotFoundError
 from lance_memory.storage import history
+from lance_memory.storage.engine import MissingFileError
 from lance_memory.storage.log.entry import LogEntry
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import Table
 
 __all__ = ["Delta", "deltas"]
 
+_TRIES = 8
+_PAUSE = 0.05  # seconds
 _Fragments = dict[int, str]
 
 
@@ -27,7 +33,8 @@ class Delta:
     Attributes:
         entry: what was done. Its operation is "" where several writes lie between this version
             and the one before it that can be read; it is then the last of them.
-        before: the rows of files that the version before has and this one has not, or not whole.
+        before: the rows of files that the version before has and this one has not, or not whole;
+            all rows, where one of them was rewritten.
         after: the same the other way about. Rows that stand unchanged on both sides are possible.
         first: it is the oldest version that can be read, and `after` all its rows.
     """
@@ -38,11 +45,12 @@ class Delta:
     first: bool = False
 
 
-def deltas(table: Table, *, until: int, columns: Sequence[str]) -> Iterator[Delta]:
+def deltas(table: Table, *, until: int, columns: Sequence[str]) -> list[Delta]:
     """The versions up to `until` that changed memories, oldest first; some may have changed none.
 
     Of each version the manifest is read and the files that it does not share with the one before,
-    so all of it costs about what was ever written, and not versions times rows.
+    so all of it costs about what was ever written, and not versions times rows. Where clean-up
+    takes a version away while it is read, it begins again.
 
     Args:
         table: of the memories.
@@ -52,25 +60,49 @@ def deltas(table: Table, *, until: int, columns: Sequence[str]) -> Iterator[Delt
     Raises:
         StorageError: a version is damaged.
     """
+    for _ in range(_TRIES):
+        versions = history.versions(table)
+        try:
+            return [*_read(table, until=until, columns=columns)]
+        except MissingFileError:
+            time.sleep(_PAUSE)  # the files of a version go before it does
+            if versions == history.versions(table):
+                raise
+    return [*_read(table, until=until, columns=columns)]
+
+
+def _read(table: Table, *, until: int, columns: Sequence[str]) -> Iterator[Delta]:
     told = {entry.version: entry for entry in history.entries(table)}
+    numbers = sorted(told)
     last: Snapshot | None = None
-    for version in history.versions(table):
+    old: _Fragments = {}
+    nothing = pa.table({})
+    seen = 0  # of the numbers: those of versions up to the last one
+    for version in history.readable(table):
         if version > until:
             return
-        snapshot = table.at(version)
-        since = last.version if last else 0
-        entry = _what_was_done([told[v] for v in sorted(told) if since < v <= version])
+        try:
+            snapshot = table.at(version)
+        except NotFoundError:  # upkeep has cleaned it up since it was listed
+            continue
+        since, seen = seen, bisect_right(numbers, version)
+        entry = _what_was_done([told[v] for v in numbers[since:seen]])
+        new = _fragments(snapshot)
         if last is None:
             after = snapshot.scan(columns=columns)
-            yield Delta(entry=entry, before=after.slice(0, 0), after=after, first=True)
+            nothing = after.slice(0, 0)
+            yield Delta(entry=entry, before=nothing, after=after, first=True)
+        elif last.stands_for or snapshot.stands_for:  # their files are others, the rows are not
+            before, after = (one.scan(columns=columns) for one in (last, snapshot))
+            yield Delta(entry=entry, before=before, after=after)
         elif not _changes_nothing(entry):
-            old, new = _fragments(last), _fragments(snapshot)
+            gone, come = _other(old, new), _other(new, old)
             yield Delta(
                 entry=entry,
-                before=last.of_fragments(_other(old, new), columns=columns),
-                after=snapshot.of_fragments(_other(new, old), columns=columns),
+                before=last.of_fragments(gone, columns=columns) if gone else nothing,
+                after=snapshot.of_fragments(come, columns=columns) if come else nothing,
             )
-        last = snapshot
+        last, old = snapshot, new
 
 
 def _what_was_done(entries: Sequence[LogEntry]) -> LogEntry:

@@ -101,7 +101,7 @@ _MEANINGS: tuple[tuple[type[LanceMemoryError], tuple[int, ...], tuple[str, ...],
         ConflictError,
         (),
         ("ref conflict", "already exists"),
-        "it is there already, or a tag holds it",
+        "it is there already, or a tag or another branch holds it",
     ),
     (
         InvalidInputError,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, BinaryIO
 
 import pyarrow.compute as pc
@@ -33,16 +35,15 @@ class Place:
     def names(self, under: str = "") -> list[str]:
         """The files below `under`, as paths from here, sorted; none where there is no directory."""
         if self.local is not None:
-            start = self.local / under
-            files = (path for path in start.rglob("*") if path.is_file())
-            return sorted(path.relative_to(self.local).as_posix() for path in files)
+            files = _files(self.local / under)
+            return sorted(path.relative_to(self.local).as_posix() for path, _ in files)
         with translated(f"list the files of {self.uri}"):
             return sorted(self._session().list(under or None))
 
     def size(self) -> int:
         """The bytes of all files; in an object store, of those of the tables."""
         if self.local is not None:
-            return sum(path.stat().st_size for path in self.local.rglob("*") if path.is_file())
+            return sum(size for _, size in _files(self.local))
         tables = {name.partition("/")[0] for name in self.names() if ".lance/" in name}
         with translated(f"list the files of {self.uri}"):
             return sum(self._size_of(table) for table in sorted(tables))
@@ -117,3 +118,19 @@ class Place:
         from lance.file import LanceFileSession
 
         return LanceFileSession(self.uri, self._options)
+
+
+def _files(start: Path) -> Iterator[tuple[Path, int]]:
+    """The files below a directory, each with its size; upkeep may take some away meanwhile."""
+
+    def passed(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | PermissionError):
+            raise error
+
+    for directory, _, names in os.walk(start, onerror=passed):
+        for name in names:
+            with suppress(FileNotFoundError):
+                path = Path(directory, name)
+                found = path.stat()
+                if S_ISREG(found.st_mode):
+                    yield path, found.st_size

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
 import pyarrow as pa
 
+from lance_memory.errors import InvalidInputError
 from lance_memory.extras import require
 from lance_memory.record.filters import Where
 from lance_memory.record.memory import SCOPE_LEVELS, State
@@ -32,7 +34,8 @@ class Frames(Recounting, Tables):
 
         Columns: `version`, `at` (UTC), `operation`, `actor`, `reason`, how many memories it
         `inserted`, `updated` and `deleted`, `upkeep`, whether it is still `readable`, the number of
-        `memories` of all states after it, and its `tags`.
+        `memories` of all states after it, as it was then, and its `tags`. Of what was forgotten
+        since the number is told and no more.
 
         Args:
             upkeep: also the versions that changed no memory.
@@ -78,9 +81,26 @@ class Frames(Recounting, Tables):
         import polars as pl
 
         found = deltas(self._table, until=self._snapshot().version, columns=_READ)
-        schema = _history()
-        parts = [self._changes(delta) for delta in found]
-        return pl.concat([pl.DataFrame(schema=schema), *parts])
+        before = self._within(found, [delta.before for delta in found])
+        after = self._within(found, [delta.after for delta in found])
+        joined = before.join(
+            after, on=["version", "id"], how="full", suffix="_after", coalesce=True
+        )
+        same = pl.all_horizontal(pl.col(n) == pl.col(f"{n}_after") for n in FINGERPRINT)
+        return (
+            joined.filter(~same.fill_null(value=False))
+            .join(_made(found), on="version")
+            .select(
+                *("version", "at", "operation", "actor", "id"),
+                pl.when("first").then(pl.lit("kept")).otherwise(_change()).alias("change"),
+                *(pl.coalesce(f"{n}_after", n).alias(n) for n in ("kind", *SCOPE_LEVELS)),
+                pl.col("state").alias("state_before"),
+                pl.col("state_after"),
+                pl.coalesce("revision_after", "revision").alias("revision"),
+            )
+            .cast(_history())
+            .sort("version", "id")
+        )
 
     def duckdb(
         self, *, columns: Sequence[str] | None = None, **where: Unpack[Where]
@@ -88,8 +108,8 @@ class Frames(Recounting, Tables):
         """A new DuckDB connection, in memory, with the tables `memories` and `versions`.
 
         `memories` is what `to_arrow` gives for the same arguments, with `metadata` as JSON text;
-        `versions` is `versions_frame`. DuckDB reads them where they are, and what is written to the
-        connection stays there.
+        `versions` is `versions_frame`, whose column "at" needs its quotes in DuckDB's SQL. It reads
+        them where they are, in UTC, and what is written to the connection stays there.
 
         Raises:
             MissingExtraError: DuckDB is not installed (extra `analysis`).
@@ -97,44 +117,38 @@ class Frames(Recounting, Tables):
         """
         connection: DuckDBPyConnection = require("duckdb", "analysis").connect()
         rows = self.to_arrow(columns=columns, **where)
+        if not rows.column_names:
+            raise InvalidInputError("columns is empty; a table in DuckDB has one at least")
         if "metadata" in rows.column_names:
             text = rows["metadata"].cast(pa.string())
             place = rows.schema.get_field_index("metadata")
             rows = rows.set_column(place, "metadata", text)
         connection.register("memories", rows)
         connection.register("versions", self.versions_frame().to_arrow())
+        connection.execute("SET TimeZone = 'UTC'")  # whatever that of the process is
         return connection
 
-    def _changes(self, delta: Delta) -> pl.DataFrame:
+    def _within(self, found: Sequence[Delta], rows: Sequence[pa.Table]) -> pl.DataFrame:
+        """The rows of all versions, each with its version; of this scope alone."""
         import polars as pl
 
-        before, after = map(self._within, (delta.before, delta.after))
-        joined = before.join(after, on="id", how="full", suffix="_after", coalesce=True)
-        same = pl.all_horizontal(pl.col(n) == pl.col(f"{n}_after") for n in FINGERPRINT)
-        entry = delta.entry
-        operation = None if delta.first else entry.operation or None
-        return (
-            joined.filter(~same.fill_null(value=False))
-            .select(
-                pl.lit(entry.version, pl.Int64).alias("version"),
-                pl.lit(entry.at).alias("at"),
-                pl.lit(operation, pl.String).alias("operation"),
-                pl.lit(entry.actor, pl.String).alias("actor"),
-                "id",
-                (pl.lit("kept") if delta.first else _change()).alias("change"),
-                *(pl.coalesce(f"{n}_after", n).alias(n) for n in ("kind", *SCOPE_LEVELS)),
-                pl.col("state").alias("state_before"),
-                pl.col("state_after"),
-                pl.coalesce("revision_after", "revision").alias("revision"),
-            )
-            .sort("id")
-        )
-
-    def _within(self, rows: pa.Table) -> pl.DataFrame:
-        import polars as pl
-
-        frame = pl.DataFrame(rows)
+        versions = np.repeat([delta.entry.version for delta in found], [*map(len, rows)])
+        frame = pl.DataFrame(pa.concat_tables(rows)).with_columns(version=versions)
         return frame.filter(*(pl.col(n) == v for n, v in self._scope.given().items()))
+
+
+def _made(found: Sequence[Delta]) -> pl.DataFrame:
+    """When and by whom each of the versions was made, and as what."""
+    import polars as pl
+
+    told = [
+        (entry.version, entry.at, None if delta.first else entry.operation or None, entry.actor)
+        for delta, entry in ((delta, delta.entry) for delta in found)
+    ]
+    history = _history()
+    schema = {name: history[name] for name in ("version", "at", "operation", "actor")}
+    first = pl.Series("first", [delta.first for delta in found])
+    return pl.DataFrame(told, schema=schema, orient="row").with_columns(first)
 
 
 def _versions() -> pl.Schema:

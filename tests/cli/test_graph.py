@@ -229,3 +229,25 @@ def test_the_graph_of_a_scope_has_what_was_written_in_it(story, lmem):
     assert {(e["branch"], e["operation"]) for e in found} == {
         ("main", "add"), ("main", "rollback"), ("deeper", "add"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["log"], ["log", "--graph"]])
+def test_a_negative_limit_is_refused(words, lmem, store):
+    """`log --graph --limit -1` once listed nothing, and was done."""
+    done = lmem(*words, "--limit", "-1")
+    assert (done.code, done.out) == (2, "")
+    assert "--limit" in done.err
+
+
+def test_a_damaged_version_is_not_called_cleaned_up(lmem, tmp_path):
+    store = tmp_path / "store"
+    with MemoryStore.open(store, upkeep=None) as made:
+        for text in ("one", "two", "three"):
+            made.add(text)
+        there = made.version - 1
+    manifest = f"{2**64 - 1 - there}.manifest"
+    (store / "memories.lance" / "_versions" / manifest).write_bytes(b"torn")
+    lines = lmem("log", "--store", str(store)).out.splitlines()
+    (line,) = [line for line in lines if line.startswith(f"{there} ")]
+    assert "damaged" in line
+    assert "cleaned up" not in line

@@ -123,3 +123,27 @@ def test_a_turn_may_leave_its_facts_to_a_worker(lmem, store):
     assert opened.jobs.get(job).state == "queued"
     assert lmem("worker", "--once").code == 0
     assert opened.count(source="extracted") > 0
+
+
+def test_a_session_that_is_no_text_keeps_none_of_the_turns(lmem, store):
+    """The turns before it were kept once, and were there twice when the input was given again."""
+    turns = [{"user": LIVES, "session": "good"}, {"user": LIVES, "session": "half \ud800"}]
+    done = lmem("observe", "-", *ANN, stdin="\n".join(map(json.dumps, turns)))
+    assert done.code == 5
+    assert "line 2 is no turn: session holds a lone surrogate" in done.err
+    assert lmem("recent", "--session", "good", *ANN, "--format", "json").json == []
+
+
+def test_a_time_that_is_none_names_the_line_and_its_field(lmem, store):
+    turn = json.dumps({"user": LIVES, "session": "s", "at": "yesterday"})
+    done = lmem("observe", "-", *ANN, stdin=turn)
+    assert done.err.startswith("error: line 1 is no turn: at 'yesterday' is no time")
+
+
+def test_where_nothing_was_kept_it_does_not_say_that_it_was(lmem, store):
+    late = ("--at", "9999-12-31T23:59:59Z")
+    done = lmem("observe", LIVES, "--session", "s", *late, *ANN)
+    assert done.code == 5
+    assert "not kept: " in done.err
+    assert "the messages are kept" not in done.err
+    assert "no facts were found: refused" in done.err

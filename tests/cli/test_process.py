@@ -201,3 +201,14 @@ def test_ctrl_c_while_embedding_leaves_the_store_unchanged(store, version, tmp_p
     assert f"the store is unchanged, at version {before}".encode() in seen
     assert version() == before
     assert MemoryStore.open(store).count(states="any") == 6
+
+
+def test_streams_that_are_closed_are_no_failure(tmp_path):
+    """Each of them ended with an AttributeError, as a cron job or a daemon may start it."""
+    store = str(tmp_path / "store")
+    MemoryStore.open(store, upkeep=None)
+    for closed in (">&-", "2>&-", "<&-", ">&- 2>&- <&-"):
+        line = f'"{LMEM}" log --graph --upkeep --store "{store}" {closed}'
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), closed
+        assert ("1  " in done.stdout) == (">&-" not in closed.replace("2>&-", ""))

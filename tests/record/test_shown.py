@@ -116,3 +116,15 @@ def test_a_text_is_escaped_once_and_markup_not_at_all():
     assert pairs({"none": None, "zero": 0, "empty": ""}).count("<tr>") == 1
     assert "<bdi>\u202e</bdi>" in table(["a"], [["\u202e"]])
     assert ">0.5<" in table(["a"], [[0.5]])
+
+
+def test_a_difference_of_long_texts_is_cut_to_what_differs(filled):
+    """Comparing 100,000 words that repeat took minutes, and a notebook got megabytes."""
+    words = [f"w{n % 997}" for n in range(100_000)]
+    kept = filled.add(" ".join(words)).id
+    before = filled.version
+    filled.update(kept, content=" ".join([*words[:50_000], "changed", *words[50_000:]]))
+    shown = filled.diff(before)._repr_html_()
+    assert "<ins>changed" in shown
+    assert shown.count("…") == 2
+    assert len(shown) < 10_000

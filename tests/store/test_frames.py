@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import polars as pl
 import pytest
 
-from lance_memory import InvalidInputError, MissingExtraError
+from lance_memory import InvalidInputError, MissingExtraError, Retain, Upkeep
 
 NARROW = ["version", "operation", "change", "state_before", "state_after", "revision"]
 
@@ -124,3 +125,61 @@ def test_frames_go_to_pandas_and_back_by_arrow(store):
     store.add_many(["first", "second"])
     frame = store.history_frame()
     assert pl.DataFrame(frame.to_arrow()).equals(frame)
+
+
+def test_a_rewritten_version_is_part_of_the_history(store):
+    """A tagged version that something was forgotten from can be read; the frames passed it over."""
+    kept = store.add("kept").id
+    first = store.version
+    gone = store.add("forgotten").id
+    store.tag("held")
+    held = store.version
+    store.update(kept, importance=0.9)
+    store.forget([gone])
+    frame = store.history_frame()
+    assert gone not in frame["id"].to_list()
+    assert frame.select("version", "operation", "id", "change").rows() == [
+        (first, "add", kept, "added"),
+        (held + 2, None, kept, "edited"),  # the forgetting is a write after it
+    ]
+    readable = [entry.version for entry in store.log(upkeep=True) if entry.readable]
+    assert held in readable
+    assert store.stats().versions == len(readable)
+
+
+def test_columns_are_names_each_once(store):
+    store.add("first")
+    assert store.to_arrow(columns=["id", "id"]).column_names == ["id"]
+    for wrong in ("id", 5, [1]):
+        with pytest.raises(InvalidInputError, match="columns"):
+            store.to_arrow(columns=wrong)
+    assert store.to_arrow(columns=[]).num_columns == 0
+    with pytest.raises(InvalidInputError, match="columns is empty"):
+        store.duckdb(columns=[])
+
+
+def test_duckdb_tells_times_in_utc_whatever_zone_the_process_is_in(store, monkeypatch):
+    store.add("first")
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    connection = store.duckdb()
+    assert connection.sql("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
+    ((told,),) = connection.sql("SELECT CAST(created_at AS VARCHAR) FROM memories").fetchall()
+    assert told.endswith("+00")
+
+
+@pytest.mark.slow
+@pytest.mark.disk
+def test_clean_up_meanwhile_spoils_no_frame(tmp_path, reopen):
+    """Files went between listing and reading: a traceback of one, or a store that looked damaged."""
+    few = Retain(last=2, hours=0, days=0, weeks=0, months=0, passes=0)
+    upkeep = Upkeep(mode="inline", fragments=2, versions=3, unindexed_rows=4, retain=few)
+    writer = reopen(tmp_path / "busy", upkeep=upkeep)
+    writer.add("the first one")
+    reader = reopen(tmp_path / "busy", upkeep=None)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(lambda: [writer.add(f"memory {n}") for n in range(20)])
+        while not done.done():
+            frame = reader.history_frame()
+            assert frame["change"].is_in(["kept", "added"]).all()
+            assert reader.stats().bytes > 0
+        assert len(done.result()) == 20
