@@ -164,7 +164,7 @@ def _standing(snapshot: Snapshot, places: Sequence[Place]) -> pa.Table:
 
 def _updating(row: pa.Table, old: pa.Table) -> list[dict[str, Any]]:
     """The relationships of a row, and those to what it takes the place of."""
-    edges = [Relationship(relation=UPDATES, target=i) for i in old["id"].to_pylist()]
+    edges = [Relationship(relation=UPDATES, target=i) for i in sorted(old["id"].to_pylist())]
     return [*row["relationships"][0].as_py(), *relationship_values(edges)]
 
 

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 import numpy as np
 from proof_kit import SCOPE, vector
@@ -142,7 +143,10 @@ class Model:
         old, known = self.replaced_by(fields, now)
         if known:
             return
-        edges = [{"relation": "updates", "target": r["id"], "note": ""} for r in old]
+        edges = [
+            {"relation": "updates", "target": r["id"], "note": ""}
+            for r in sorted(old, key=itemgetter("id"))
+        ]
         for row in old:
             self._supersede(row["id"], identifier, "updated", now)
         self.rows[identifier] = self.new_row({**fields, "relationships": edges}, identifier, now)

@@ -38,6 +38,7 @@ class Line:
         self.newest = 0
         self.moments = {}
         self.cleaned = set()
+        self.began = None
 
 
 class Programs(RuleBasedStateMachine):
@@ -454,6 +455,7 @@ class Programs(RuleBasedStateMachine):
         handle = main.handles[0].branch("try", name)
         line = Line("try", [handle, self._open("try")], start.fork())
         line.newest = handle.version - 1
+        line.began = version
         self.lines.append(line)
         self._noted(line)
 
@@ -473,7 +475,8 @@ class Programs(RuleBasedStateMachine):
         handle.optimize(vector_index_from=4, clean_older_than=age)
         self._noted(line)
         if clean:
-            kept = {line.newest, *line.model.tags.values()}
+            starts = [one.began for one in self.lines if one is not line and line is self.lines[0]]
+            kept = {line.newest, *line.model.tags.values(), *starts}
             line.cleaned |= line.model.versions.keys() - kept
             line.model.versions = {v: r for v, r in line.model.versions.items() if v in kept}
 
