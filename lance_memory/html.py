@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-__all__ = ["Markup", "Told", "details", "lines", "listing", "mark", "pairs", "table"]
-
-_QUIET = "opacity: 0.65"
+__all__ = ["Markup", "Told", "lines", "listing", "mark", "pairs", "table"]
 
 
 class Told:
@@ -63,11 +61,6 @@ def lines(text: str) -> Markup:
 def listing(items: Iterable[object]) -> Markup:
     """A list of pieces."""
     return Markup(f"<ul>{''.join(f'<li>{_cell(item)}</li>' for item in items)}</ul>")
-
-
-def details(summary: str, inside: Markup) -> Markup:
-    """What is seen once it is asked for."""
-    return Markup(f"<details><summary>{_cell(summary)}</summary>{inside}</details>")
 
 
 def _cell(value: object) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_memory.errors import NotFoundError
+from lance_memory.record.rows import FINGERPRINT, one_array
 from lance_memory.storage import history
 from lance_memory.storage.engine import MissingFileError
 from lance_memory.storage.log.entry import LogEntry
@@ -33,8 +35,8 @@ class Delta:
     Attributes:
         entry: what was done. Its operation is "" where several writes lie between this version
             and the one before it that can be read; it is then the last of them.
-        before: the rows of files that the version before has and this one has not, or not whole;
-            all rows, where one of them was rewritten.
+        before: the rows of files that the version before has and this one has not, or not whole,
+            but for those that stand in this one as they were; all rows, where one was rewritten.
         after: the same the other way about. Rows that stand unchanged on both sides are possible.
         first: it is the oldest version that can be read, and `after` all its rows.
     """
@@ -55,7 +57,7 @@ def deltas(table: Table, *, until: int, columns: Sequence[str]) -> list[Delta]:
     Args:
         table: of the memories.
         until: the last version that counts.
-        columns: to read of the rows.
+        columns: to read of the rows: the id and `FINGERPRINT` among them.
 
     Raises:
         StorageError: a version is damaged.
@@ -97,11 +99,11 @@ def _read(table: Table, *, until: int, columns: Sequence[str]) -> Iterator[Delta
             yield Delta(entry=entry, before=before, after=after)
         elif not _changes_nothing(entry):
             gone, come = _other(old, new), _other(new, old)
-            yield Delta(
-                entry=entry,
-                before=last.of_fragments(gone, columns=columns) if gone else nothing,
-                after=snapshot.of_fragments(come, columns=columns) if come else nothing,
-            )
+            before = last.of_fragments(gone, columns=columns) if gone else nothing
+            after = snapshot.of_fragments(come, columns=columns) if come else nothing
+            if set(gone) & set(come):
+                before, after = _without_kept(before, after)
+            yield Delta(entry=entry, before=before, after=after)
         last, old = snapshot, new
 
 
@@ -125,6 +127,28 @@ def _fragments(snapshot: Snapshot) -> _Fragments:
             else ""
             for fragment in snapshot.dataset.get_fragments()
         }
+
+
+def _without_kept(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Both without the rows that stand in both as they were.
+
+    Of a large fragment that lost one row all others stay: many versions of them would fill memory.
+    """
+    both = pc.is_in(before["id"], value_set=one_array(after["id"]))
+    had, has = (
+        rows.filter(pc.is_in(rows["id"], value_set=one_array(before["id"].filter(both))))
+        for rows in (before, after)
+    )
+    order = [("id", "ascending")]
+    old, new = (rows.sort_by(order).select(["id", *FINGERPRINT]) for rows in (had, has))
+    same = pc.equal(old[FINGERPRINT[0]], new[FINGERPRINT[0]])
+    for name in FINGERPRINT[1:]:
+        same = pc.and_(same, pc.equal(old[name], new[name]))
+    kept = one_array(old["id"].filter(same))
+    left, come = (
+        rows.filter(pc.invert(pc.is_in(rows["id"], value_set=kept))) for rows in (before, after)
+    )
+    return left, come
 
 
 def _other(here: _Fragments, there: _Fragments) -> list[int]:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from lance_memory import InvalidInputError, MissingExtraError, Retain, Upkeep
+from lance_memory.storage import deltas
 
 NARROW = ["version", "operation", "change", "state_before", "state_after", "revision"]
 
@@ -183,3 +184,18 @@ def test_clean_up_meanwhile_spoils_no_frame(tmp_path, reopen):
             assert frame["change"].is_in(["kept", "added"]).all()
             assert reader.stats().bytes > 0
         assert len(done.result()) == 20
+
+
+def test_rows_that_a_write_left_alone_are_not_kept_in_memory(store):
+    """Guards large files: each version that took one row of theirs would hold all the others."""
+    ids = store.add_many([f"memory number {n}" for n in range(200)]).ids
+    for n in range(4):
+        store.update(ids[n], importance=0.9)
+    store.delete([ids[9]])
+    columns = ["id", "revision", "updated_at", "content_hash"]
+    found = list(deltas(store._table, until=store.version, columns=columns))
+    assert [(len(one.before), len(one.after)) for one in found if one.entry.op_id] == [
+        (0, 200),
+        *[(1, 1)] * 4,
+        (1, 0),
+    ]
