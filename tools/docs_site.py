@@ -66,14 +66,11 @@ log = logging.getLogger("mkdocs.plugins.docs_site")
 def commands_page() -> str:
     """All commands in the order of `lmem --help`, those of groups under their group."""
     sys.path.insert(0, str(ROOT / "cli"))
-    from typer.main import get_command
+    from lmem.main import tree
 
-    from lmem.main import app
-
-    command = get_command(app)
-    context = command.make_context("lmem", [], resilient_parsing=True, terminal_width=WIDTH)
-    parts = [INTRODUCTION, _block("lmem", command, context, level=2)]
-    return "\n".join([*parts, *_below(command, context, level=2)])
+    context = tree.make_context("lmem", [], resilient_parsing=True, terminal_width=WIDTH)
+    parts = [INTRODUCTION, _block("lmem", tree, context, level=2)]
+    return "\n".join([*parts, *_below(tree, context, level=2)])
 
 
 def _below(group: Any, context: Any, *, level: int) -> Iterator[str]:

@@ -12,9 +12,11 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from lmem.ending import answered
 from lmem.errors import INTERRUPTED, Unconfirmed, no_branch
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
     from lance_memory import Embedder, MemoryStore, MemoryView, Quotas, WritePath
     from lmem.names import Named, Names
 
-__all__ = ["Call", "approved", "command"]
-
-_F = TypeVar("_F", bound=Callable[..., None])
+__all__ = ["Call", "Command", "Group", "approved"]
 
 
 class Call:
@@ -213,35 +213,64 @@ class Call:
         return store
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[_F], _F]:
-    """Make a function that takes a `Call` first a command of `app`.
+class Command(TyperCommand):
+    """A function that takes a `Call` first, as a command.
 
     Parameters that are option groups (dataclasses) become one option for each of their fields;
-    `Common` is added to all.
+    `Common` is added to all. All of that is made when it is first asked for: a run needs one of
+    about a hundred commands, and a list of them only their names and first sentences.
     """
 
-    def register(function: _F) -> _F:
-        hints = get_type_hints(function, include_extras=True)
-        groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+    def __init__(self, function: Callable[..., None], name: str | None = None) -> None:
+        super().__init__(
+            name or function.__name__.replace("_", "-"),
+            help=inspect.getdoc(function),
+            rich_markup_mode=None,
+        )
+        self._function = function
+        del self.params, self.callback
 
-        def called(**given: Any) -> None:
-            outer = given.pop("context").find_root().obj
-            call = Call(_taken(Common, given).over(outer))
-            collected = {n: _taken(group, given) for n, group in groups.items()}
-            _guarded(call, lambda call: function(call, **given, **collected))
+    def __getattr__(self, name: str) -> Any:
+        """The options and what they call, for the rest of this command's life."""
+        if name not in ("params", "callback"):
+            raise AttributeError(name)
+        alone = typer.Typer(add_completion=False)
+        alone.command()(_called(self._function))
+        made = get_command(alone)
+        self.params, self.callback = made.params, made.callback
+        return getattr(self, name)
 
-        signature = [
-            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-            *_parameters(function, hints),
-            *_options(Common),
-        ]
-        called.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
-        called.__annotations__ = {}
-        called.__name__, called.__doc__ = function.__name__, function.__doc__
-        app.command(name)(called)
-        return function
 
-    return register
+class Group(TyperGroup):
+    """Commands under one word; the word alone shows its help."""
+
+    def __init__(self, name: str, *, help: str, epilog: str | None = None) -> None:
+        super().__init__(name=name, help=help, epilog=epilog, rich_markup_mode=None)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What comes after the word."""
+        return super().parse_args(ctx, args or ["--help"])
+
+
+def _called(function: Callable[..., None]) -> Callable[..., None]:
+    """The same with each option as a parameter of its own, as typer reads them."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+
+    def called(**given: Any) -> None:
+        outer = given.pop("context").find_root().obj
+        call = Call(_taken(Common, given).over(outer))
+        collected = {n: _taken(group, given) for n, group in groups.items()}
+        _guarded(call, lambda call: function(call, **given, **collected))
+
+    signature = [
+        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        *_parameters(function, hints),
+        *_options(Common),
+    ]
+    called.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    called.__annotations__ = {}
+    return called
 
 
 def approved(

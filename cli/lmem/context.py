@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import Name, text_given
 
 if TYPE_CHECKING:
@@ -136,9 +137,9 @@ def context(
     call.out.show(told, lines=told["items"], human=lambda: "", quiet=[item.id for item in pack])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(context)
+    app.add_command(Command(context))
 
 
 def _print(call: Call, pack: ContextPack, *, explain: bool) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from lmem.clustering import Bounding, Clustering, Guarding, Transforming
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.files import read_plan, save_plan
 from lmem.options import Filters, Gate, Reasoned, Scoped, duration
 from lmem.output import complain
@@ -125,10 +126,10 @@ def optimize(
         raise typer.Exit(1)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for function in (consolidate, apply, optimize):
-        command(app)(function)
+        app.add_command(Command(function))
 
 
 def _applied(

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lmem.clustering import Transforming
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import Scoped, instant
 from lmem.output import plain
 
@@ -99,9 +100,9 @@ def distill(
         raise typer.Exit(1)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(distill)
+    app.add_command(Command(distill))
 
 
 def _day(value: str) -> date:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.options import Gate
 from lmem.output import plain
 
@@ -65,9 +66,9 @@ def doctor(
         raise typer.Exit(_TROUBLE)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(doctor)
+    app.add_command(Command(doctor))
 
 
 def _trouble(health: Health) -> list[str]:

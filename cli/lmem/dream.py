@@ -13,9 +13,10 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lmem.clustering import Bounding, Clustering, Guarding, Transforming
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import Filters, Scoped, duration
 from lmem.output import plain
 
@@ -129,9 +130,9 @@ def dream(
             _until_ended(call, dreamer, passes)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(dream)
+    app.add_command(Command(dream))
 
 
 def _distilled(

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from lmem.clustering import Transforming
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import At, Filters, Name, Scoped
 
 if TYPE_CHECKING:
@@ -150,9 +151,9 @@ def export(
         call.out.note("dry run: nothing was written")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(export)
+    app.add_command(Command(export))
 
 
 def _options(shaping: Shaping, holding: Holding, *, overwrite: bool) -> ExportOptions:

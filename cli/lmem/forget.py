@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.names import resolved
 from lmem.options import Filters, Reasoned, Scoped
 
@@ -79,9 +80,9 @@ def forget(
         _told(call, done)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add the command to `app`."""
-    command(app)(forget)
+    app.add_command(Command(forget))
 
 
 def _refuse_more(refs: list[str] | None, where: Any, scope: Scoped) -> None:

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command, Group
 from lmem.options import At, Scoped
 from lmem.output import plain
 
@@ -32,11 +33,9 @@ class Kind(StrEnum):
     IVF_HNSW_SQ = "ivf_hnsw_sq"
 
 
-group = typer.Typer(
-    name="index",
+group = Group(
+    "index",
     help="The vector index: build it, look at it, measure what it finds.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -105,11 +104,11 @@ def recall(
     call.out.show(found, human=lambda: call.draw.record(found), quiet=[format(found.recall, ".4f")])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this group of commands to `app`."""
     for function in (build, show, recall):
-        command(group)(function)
-    app.add_typer(group)
+        group.add_command(Command(function))
+    app.add_command(group)
 
 
 def _advance(report: Callable[[int, int], None], _: str, done: int, total: int) -> None:

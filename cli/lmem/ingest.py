@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.errors import REJECTED
 from lmem.options import Name, Scoped
 from lmem.output import complain
@@ -143,9 +144,9 @@ def ingest(
     _tell_of(call, results)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(ingest)
+    app.add_command(Command(ingest))
 
 
 _STEPS = {

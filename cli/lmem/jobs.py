@@ -11,8 +11,9 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, Group, approved
 from lmem.options import Gate, age
 from lmem.output import plain
 
@@ -44,11 +45,9 @@ class State(StrEnum):
 InState = Annotated[list[State] | None, typer.Option(help="Only those; repeatable.")]
 OfTenant = Annotated[str | None, typer.Option(metavar="NAME", help="Of this tenant alone.")]
 
-group = typer.Typer(
-    name="jobs",
+group = Group(
+    "jobs",
     help="What was accepted for later: look at it, try it again, remove it.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -208,7 +207,7 @@ def watermarks(
     )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for name, function in (
         ("list", list_jobs),
@@ -216,10 +215,10 @@ def register(app: typer.Typer) -> None:
         ("retry", retry),
         ("purge", purge),
     ):
-        command(group, name)(function)
-    app.add_typer(group)
-    command(app)(worker)
-    command(app)(watermarks)
+        group.add_command(Command(function, name))
+    app.add_command(group)
+    app.add_command(Command(worker))
+    app.add_command(Command(watermarks))
 
 
 def _listed(call: Call, found: Sequence[Job]) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.names import resolved
 from lmem.options import At, Scoped
 from lmem.output import plain
@@ -81,10 +82,10 @@ def history(
     )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
-    command(app)(lineage)
-    command(app)(history)
+    app.add_command(Command(lineage))
+    app.add_command(Command(history))
 
 
 def _changes(call: Call, found: Sequence[MemoryChange]) -> RenderableType:

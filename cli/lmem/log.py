@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.graph import MAIN, Line, Node, ordered
 from lmem.options import At, Scoped
 from lmem.output import plain
@@ -64,9 +65,9 @@ def log(
         )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(log)
+    app.add_command(Command(log))
 
 
 def _until(version: int, tags: Mapping[str, int]) -> dict[str, int]:

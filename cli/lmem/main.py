@@ -14,10 +14,9 @@ def _interrupted() -> SystemExit:
 
 try:
     from collections.abc import Sequence
-    from functools import cache
     from io import TextIOWrapper
     from pathlib import Path
-    from typing import Annotated, Any
+    from typing import Annotated, Any, cast
 
     import typer
     from typer.core import TyperGroup
@@ -59,7 +58,7 @@ try:
 except KeyboardInterrupt:
     raise _interrupted() from None
 
-__all__ = ["app", "main"]
+__all__ = ["main", "tree"]
 
 
 class Tree(TyperGroup):
@@ -167,6 +166,7 @@ def lmem(
 
 
 try:
+    tree = cast("TyperGroup", get_command(app))
     for group in (
         writes,
         ingest,
@@ -196,7 +196,7 @@ try:
         profile,
         workspace,
     ):
-        group.register(app)
+        group.register(tree)
 except KeyboardInterrupt:
     raise _interrupted() from None
 
@@ -219,7 +219,7 @@ def _code(arguments: Sequence[str] | None) -> int:
         _write_utf8()
         words = sys.argv[1:] if arguments is None else list(arguments)
         _check_encoding(words)
-        code = _tree().main(words, prog_name="lmem", standalone_mode=False)
+        code = tree.main(words, prog_name="lmem", standalone_mode=False)
     except Exception as error:  # noqa: BLE001 (nothing lies above to tell the user)
         return told(error)
     return code if isinstance(code, int) else 0
@@ -244,11 +244,6 @@ def _check_encoding(words: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise typer.BadParameter(f"the argument {word[:60]!r} is not UTF-8") from error
-
-
-@cache
-def _tree() -> Any:
-    return get_command(app)
 
 
 if __name__ == "__main__":

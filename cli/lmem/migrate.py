@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.options import Filters, Gate, Reasoned, Scoped
 
 if TYPE_CHECKING:
@@ -119,10 +120,10 @@ def embed_missing(
     call.out.show(done, human=lambda: call.draw.line(text), quiet=[done.version])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for function in (migrate, reembed, embed_missing):
-        command(app)(function)
+        app.add_command(Command(function))
 
 
 def _steps(call: Call, found: MigrationResult) -> RenderableType:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.options import At, Filters, Gate, Reasoned, Scoped, instant
 from lmem.output import complain
 
@@ -276,7 +277,7 @@ def restore(
     call.out.show(done, human=lambda: call.draw.line(text), quiet=[done.backup.version])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for name, function in (
         ("export-store", export_store),
@@ -286,7 +287,7 @@ def register(app: typer.Typer) -> None:
         ("backups", backups),
         ("restore", restore),
     ):
-        command(app, name)(function)
+        app.add_command(Command(function, name))
 
 
 def _backups_at(target: str) -> BackupSet:

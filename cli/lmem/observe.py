@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.context import Whose
 from lmem.errors import REJECTED
 from lmem.options import Name, instant
@@ -130,10 +131,10 @@ def flush(
     _told_of(call, made)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for function in (observe, recent, flush):
-        command(app)(function)
+        app.add_command(Command(function))
 
 
 # -- what is asked ----------------------------------------------------------------------------

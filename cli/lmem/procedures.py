@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command, Group
 from lmem.options import Scoped, text_given
 from lmem.output import plain
 
@@ -22,11 +23,9 @@ _LONGEST = 24
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the procedure is called.")]
 
-group = typer.Typer(
-    name="procedures",
+group = Group(
+    "procedures",
     help="Procedures that work: learn them, count their uses, find the one that fits.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -135,7 +134,7 @@ def across_users(
     )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this group of commands to `app`."""
     for name, function in (
         ("list", list_procedures),
@@ -145,8 +144,8 @@ def register(app: typer.Typer) -> None:
         ("record", record),
         ("across-users", across_users),
     ):
-        command(group, name)(function)
-    app.add_typer(group)
+        group.add_command(Command(function, name))
+    app.add_command(group)
 
 
 def _layer(call: Call, scope: Scoped, *, create: bool = False) -> ProceduralMemory:

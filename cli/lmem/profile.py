@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, Group, approved
 from lmem.options import Reasoned, Scoped, json_or_text, text_given
 
 if TYPE_CHECKING:
@@ -32,11 +33,9 @@ Expected = Annotated[
     ),
 ]
 
-group = typer.Typer(
-    name="profile",
+group = Group(
+    "profile",
     help="Facts about a user, a value under each key: look at them, set them, remove them.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -99,7 +98,7 @@ def history(call: Call, key: Key, scope: Scoped) -> None:
     _listed(call, _layer(call, scope).history(key), past=True)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this group of commands to `app`."""
     for name, function in (
         ("list", list_facts),
@@ -108,8 +107,8 @@ def register(app: typer.Typer) -> None:
         ("remove", remove),
         ("history", history),
     ):
-        command(group, name)(function)
-    app.add_typer(group)
+        group.add_command(Command(function, name))
+    app.add_command(group)
 
 
 def _layer(call: Call, scope: Scoped, *, create: bool = False) -> ProfileMemory:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import Scoped
 from lmem.output import plain
 
@@ -52,9 +53,9 @@ def quota(
         raise typer.Exit(_OVER)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(quota)
+    app.add_command(Command(quota))
 
 
 def _told(status: QuotaStatus) -> dict[str, object]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.names import resolved
 from lmem.options import At, Filters, Scoped, text_given
 from lmem.output import plain
@@ -185,7 +186,7 @@ def sql(
     )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for name, function in (
         ("get", get),
@@ -195,7 +196,7 @@ def register(app: typer.Typer) -> None:
         ("stats", stats),
         ("sql", sql),
     ):
-        command(app, name)(function)
+        app.add_command(Command(function, name))
 
 
 def _embedded(view: MemoryView, found: list[Memory]) -> list[Memory]:

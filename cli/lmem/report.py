@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, command
+from lmem.command import Call, Command
 from lmem.options import At, Name, Scoped, when
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def report(
     call.out.show(found, human=lambda: _drawn(call, found), quiet=[found.path])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(report)
+    app.add_command(Command(report))
 
 
 def _drawn(call: Call, found: ReportResult) -> RenderableType:

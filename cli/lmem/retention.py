@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.files import read_json
 from lmem.options import Filters, Name, Names, Reasoned, Scoped, age
 
@@ -116,9 +117,9 @@ def retention(
     )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this command to `app`."""
-    command(app)(retention)
+    app.add_command(Command(retention))
 
 
 def _stay(text: str) -> tuple[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.names import resolved
 from lmem.options import Filters, Reasoned, Scoped, instant, text_given
 
@@ -158,10 +159,10 @@ def revoke(
         call.out.show(result, human=lambda: call.draw.written(result), quiet=result.ids)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for function in (share, shares, revoke):
-        command(app)(function)
+        app.add_command(Command(function))
 
 
 def _named(store: MemoryStore, refs: list[str] | None) -> list[str]:

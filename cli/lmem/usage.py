@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.names import resolved
 from lmem.options import At, Filters, Gate, Scoped, instant
 
@@ -123,10 +124,10 @@ def recorded(call: Call, view: MemoryView) -> None:
         call.out.note(f"note: {status.warning}")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
-    command(app)(queries)
-    command(app)(usage)
+    app.add_command(Command(queries))
+    app.add_command(Command(usage))
 
 
 def _asked(

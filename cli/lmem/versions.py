@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.errors import no_branch
 from lmem.options import Gate, Reasoned, Scoped, version_or_tag, when
 from lmem.output import plain
@@ -175,10 +176,10 @@ def revert(
     _undone(call, store, "revert", version_or_tag(version), gate=gate, show=show)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for function in (diff, tag, untag, branch, branches, checkout, rollback, revert):
-        command(app)(function)
+        app.add_command(Command(function))
 
 
 def _chosen(store: MemoryStore, version: str | None) -> str | datetime | None:

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, Group, approved
 from lmem.names import resolved
 from lmem.options import Filters, Reason, Reasoned, Scoped, text_given
 
@@ -48,17 +49,13 @@ Limit = Annotated[
     typer.Option("--limit", "-n", metavar="N", min=0, help="At most as many, oldest first."),
 ]
 
-pending = typer.Typer(
-    name="pending",
+pending = Group(
+    "pending",
     help="Memories that nothing recalls yet: look at them, let them in, or not.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
-clarify = typer.Typer(
-    name="clarify",
+clarify = Group(
+    "clarify",
     help="Memories that clash: which of the two is true?",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -143,7 +140,7 @@ def answer(
     _written(call, result)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these groups of commands to `app`."""
     for group, name, function in (
         (pending, "list", list_pending),
@@ -152,9 +149,9 @@ def register(app: typer.Typer) -> None:
         (clarify, "list", list_clashes),
         (clarify, "answer", answer),
     ):
-        command(group, name)(function)
-    app.add_typer(pending)
-    app.add_typer(clarify)
+        group.add_command(Command(function, name))
+    app.add_command(pending)
+    app.add_command(clarify)
 
 
 def _pending(store: MemoryStore, filters: Filters, why: Why | None) -> list[Waiting]:

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lmem import items
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, Group, approved
 from lmem.options import At, Reasoned, Scoped, Tried, text_given
 from lmem.output import plain
 
@@ -42,12 +43,10 @@ Expected = Annotated[
 ]
 Affected = Annotated[int, typer.Option(metavar="N", min=0, help="Lines to show at most.")]
 
-workspace = typer.Typer(
-    name="workspace",
+workspace = Group(
+    "workspace",
     help="What an agent is told: prompts, skills, memory mode, policies, flags.",
     epilog="Give --tenant, and --agent for an agent's own, which stands on its tenant's.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
 )
 
 
@@ -246,7 +245,7 @@ def import_(
     call.out.show(done, human=lambda: call.draw.line(str(done)), quiet=[done.version])
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add this group of commands to `app`."""
     for name, function in (
         ("show", show),
@@ -259,8 +258,8 @@ def register(app: typer.Typer) -> None:
         ("export", export),
         ("import", import_),
     ):
-        command(workspace, name)(function)
-    app.add_typer(workspace)
+        workspace.add_command(Command(function, name))
+    app.add_command(workspace)
 
 
 def _workspace(call: Call, scope: Scoped, *, create: bool = False) -> Workspace:

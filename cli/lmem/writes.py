@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lmem.command import Call, approved, command
+from lmem.command import Call, Command, approved
 from lmem.fading import Fading, faded
 from lmem.files import InputFormat, read_batch, rejected_in
 from lmem.names import resolved
@@ -207,7 +208,7 @@ def delete(
     _removed(call, store, _chosen(store, refs, filters), gate, "delete")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
     for name, function in (
         ("init", init),
@@ -220,7 +221,7 @@ def register(app: typer.Typer) -> None:
         ("unretire", unretire),
         ("delete", delete),
     ):
-        command(app, name)(function)
+        app.add_command(Command(function, name))
 
 
 def _named(store: MemoryStore, refs: list[str] | None) -> list[str]:

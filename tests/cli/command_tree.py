@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.main import get_command
-
-from lmem.main import app
+from lmem.main import tree
 
 
 def commands() -> dict[str, Any]:
     """The words that call it, such as "index build" → the command."""
-    return dict(_under((), get_command(app)))
+    return dict(_under((), tree))
 
 
 def _under(words: tuple[str, ...], command: Any) -> list[tuple[str, Any]]:

@@ -199,11 +199,9 @@ def _plain(command: list[str]) -> list[str]:
 
 @cache
 def _lmem() -> Any:
-    from typer.main import get_command
+    from lmem.main import tree
 
-    from lmem.main import app
-
-    return get_command(app)
+    return tree
 
 
 def parse(words: list[str], where: str) -> None:
