@@ -7,6 +7,7 @@ import os
 from lance_memory.jobs.desk import Desk, ForgottenJobs, PurgeResult
 from lance_memory.jobs.forgetting import FORGOTTEN, Words
 from lance_memory.jobs.job import Job, JobState, ServicePlan
+from lance_memory.jobs.queue import Queue
 from lance_memory.jobs.records import Part
 from lance_memory.jobs.worker import SLOTS, Run, Worker
 from lance_memory.ledger import Ledger
@@ -42,6 +43,4 @@ def open_desk(ledger: Ledger, queue: str | os.PathLike[str], *, clock: Clock = u
         InvalidInputError: it is no usable URL.
         MissingExtraError: it is a URL, and the extra "redis" is not installed.
     """
-    from lance_memory.jobs.queue import Queue  # takes 0.1 s to import, and few calls need it
-
     return Desk(ledger, Queue(queue), clock=clock)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lance_memory.errors import (
     AmbiguousError,
@@ -27,15 +27,13 @@ from lance_memory.errors import (
 from lance_memory.jobs import forgetting
 from lance_memory.jobs.forgetting import ForgottenJobs, Words
 from lance_memory.jobs.job import Job, JobState, ServicePlan
+from lance_memory.jobs.queue import Queue
 from lance_memory.jobs.records import Part, Records
 from lance_memory.ledger import Ledger
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.times import Clock, utc_now
 from lance_memory.telemetry import count
-
-if TYPE_CHECKING:
-    from lance_memory.jobs.queue import Queue
 
 __all__ = ["Desk", "ForgottenJobs", "PurgeResult"]
 

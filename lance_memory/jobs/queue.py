@@ -1,4 +1,4 @@
-"""The queues, one for each plan; the only module that knows huey.
+"""The queues, one for each plan.
 
 A task is the id of a job and nothing else: what is true of a job stands in the ledger. So a queue
 may lose a task, or have it twice, and may be deleted.
@@ -6,34 +6,19 @@ may lose a task, or have it twice, and may be deleted.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final
-
-from huey import Huey, PriorityRedisHuey
-from huey.consumer import Consumer
-from huey.registry import Message
-from huey.serializer import Serializer
-from huey.storage import SqliteStorage
+from typing import Any
 
 from lance_memory.errors import StorageError
 from lance_memory.extras import require
-from lance_memory.files import make_private, make_private_file, saving
 from lance_memory.jobs.job import ServicePlan
 from lance_memory.ledger import RedisPlace, is_redis
 
 __all__ = ["Consumers", "Queue"]
-
-_PATIENCE: Final = 30.0
-"""Seconds to wait for another process that writes."""
-
-_LOOK: Final = {"initial_delay": 0.05, "max_delay": 0.5}
-"""Seconds between two looks at an empty queue in a file; Redis tells by itself."""
 
 Work = Callable[[str], object]
 """Is given the id of a job."""
@@ -83,16 +68,11 @@ class Queue:
 
     def consume(self, slots: Mapping[ServicePlan, int], work: Work) -> Consumers:
         """Start threads, so many for each plan, that take jobs and give them to `work`."""
+        from lance_memory.jobs.handle import threads
+
         with self._reached():
             consumers = [
-                _Consumer(
-                    self._made(plan, work),
-                    workers=number,
-                    periodic=False,
-                    scheduler_interval=60,
-                    **_LOOK,
-                )
-                for plan, number in slots.items()
+                threads(self._made(plan, work), workers=number) for plan, number in slots.items()
             ]
         for consumer in consumers:
             consumer.start()
@@ -110,15 +90,9 @@ class Queue:
         return self._opened[plan]
 
     def _made(self, plan: ServicePlan, work: Work) -> Any:
-        """A handle of a queue that gives what it takes to `work`: each consumer has its own."""
-        made = _in_redis(self._redis, plan) if self._redis else _in_file(self._where, plan)
+        from lance_memory.jobs.handle import made
 
-        @made.task(name="work")  # type: ignore[untyped-decorator, unused-ignore]
-        def run(job: str) -> None:
-            work(job)
-
-        made.work = run
-        return made
+        return made(self._redis or self._where, plan, work)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
@@ -131,38 +105,6 @@ class Queue:
                 "look at the server, or at the file's space and permissions. A damaged file may be "
                 "deleted while no worker runs: they put on a new one what the ledger knows"
             ) from error
-
-
-def _in_file(path: str, plan: ServicePlan) -> Huey:
-    with saving(f"make the queue {path}"):
-        make_private(Path(path).parent)
-        make_private_file(Path(path))
-    return Huey(
-        str(plan),
-        storage_class=_File,
-        filename=path,
-        timeout=_PATIENCE,
-        results=False,
-        serializer=_Json(),
-    )
-
-
-def _in_redis(place: RedisPlace, plan: ServicePlan) -> Huey:
-    return PriorityRedisHuey(
-        f"{place.prefix}.{plan}",
-        url=place.url,
-        clean_name=False,  # else names that differ in a hyphen would be one
-        results=False,
-        serializer=_Json(),
-    )
-
-
-def _close(huey: Any) -> None:
-    if isinstance(huey.storage, SqliteStorage):
-        huey.storage.close()
-    else:
-        huey.storage.conn.close()
-        huey.storage.pool.disconnect()
 
 
 class Consumers:
@@ -193,28 +135,11 @@ class Consumers:
         return ended
 
 
-class _Consumer(Consumer):  # type: ignore[misc, unused-ignore]
-    def _set_signal_handlers(self) -> None:
-        """Signals are the program's business."""
-
-
-class _File(SqliteStorage):  # type: ignore[misc, unused-ignore]
-    def _create_connection(self) -> sqlite3.Connection:
-        """Without a sync at each task: a power cut may lose some, and the ledger knows them."""
-        connection: sqlite3.Connection = super()._create_connection()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
-
-
-class _Json(Serializer):  # type: ignore[misc, unused-ignore]
-    """Tasks as JSON: who can write to the queue can name jobs, and not make us run anything."""
-
-    def _serialize(self, data: Message) -> bytes:
-        return json.dumps(data).encode()
-
-    def _deserialize(self, data: bytes) -> Message:
-        return Message(*json.loads(bytes(data)))
-
-
 def _job_of(task: Any) -> str:
     return str(task.args[0])
+
+
+def _close(huey: Any) -> None:
+    from lance_memory.jobs.handle import close
+
+    close(huey)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lance_memory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pybreaker
 
 __all__ = ["Breaker", "BreakerOpenError"]
 
@@ -50,20 +53,13 @@ class Breaker:
             raise InvalidInputError(f"failures={failures!r}; it takes a whole number from 1 on")
         if type(rest) not in (int, float) or not 0 < rest <= LONGEST_REST:
             raise InvalidInputError(f"rest={rest!r}; it takes seconds above 0, at most a day")
-        import pybreaker  # which loads the client of Redis, if that is installed
-
         self.name = name
         self._counts = counts
+        self._failures = failures
         self._rest = timedelta(seconds=rest)
-        self._refused = pybreaker.CircuitBreakerError
-        self._memory = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
-        self._breaker = pybreaker.CircuitBreaker(
-            fail_max=failures,
-            reset_timeout=rest,
-            state_storage=self._memory,
-            name=name,
-            throw_new_error_on_trip=False,
-        )
+        self._memory: pybreaker.CircuitMemoryStorage | None = None
+        self._circuit: pybreaker.CircuitBreaker | None = None
+        self._making = threading.Lock()
         self._trial = threading.Lock()
 
     @property
@@ -98,20 +94,40 @@ class Breaker:
         return answer
 
     def _tell(self, error: Exception | None) -> None:
+        if error is None and self._circuit is None:
+            return  # nothing has failed yet
+        import pybreaker
+
         def ended() -> None:
             if error is not None:
                 raise error
 
         try:
-            self._breaker.call(ended)
+            self._made().call(ended)
         except self._counts:
             return  # what it was told
-        except self._refused:
+        except pybreaker.CircuitBreakerError:
             return  # another thread's failure opened it meanwhile
 
+    def _made(self) -> pybreaker.CircuitBreaker:
+        """The circuit, made at the first failure: pybreaker loads the client of Redis, 0.1 s."""
+        import pybreaker
+
+        with self._making:
+            if self._circuit is None:
+                self._memory = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
+                self._circuit = pybreaker.CircuitBreaker(
+                    fail_max=self._failures,
+                    reset_timeout=self._rest.total_seconds(),
+                    state_storage=self._memory,
+                    name=self.name,
+                    throw_new_error_on_trip=False,
+                )
+            return self._circuit
+
     def _closed(self) -> bool:
-        return self._breaker.current_state == "closed"
+        return self._circuit is None or self._circuit.current_state == "closed"
 
     def _resting(self) -> bool:
-        opened = self._memory.opened_at
+        opened = self._memory.opened_at if self._memory else None
         return not self._closed() and opened is not None and datetime.now(UTC) < opened + self._rest
