@@ -1,6 +1,4 @@
-"""lance-memory: git for an AI agent's memory."""
-
-from lance_memory.agent import (
+from .agent import (
     Agent,
     BestProcedures,
     ContextItem,
@@ -51,7 +49,7 @@ from lance_memory.agent import (
     WorkspaceView,
     retention_policies,
 )
-from lance_memory.curate import (
+from .curate import (
     BatchTransform,
     Bounds,
     ClusterBy,
@@ -72,21 +70,21 @@ from lance_memory.curate import (
     merge_lines,
     transform_named,
 )
-from lance_memory.curate.export import (
+from .curate.export import (
     Evaluation,
     ExportFileType,
     ExportFormat,
     ExportManifest,
     ExportOptions,
 )
-from lance_memory.dream import (
+from .dream import (
     Dreamer,
     DreamOutcome,
     DreamResult,
     DreamStatus,
     Triggers,
 )
-from lance_memory.embed import (
+from .embed import (
     CachedEmbedder,
     Embedder,
     FunctionEmbedder,
@@ -100,7 +98,7 @@ from lance_memory.embed import (
     TokenEmbedder,
     embedder_named,
 )
-from lance_memory.errors import (
+from .errors import (
     AmbiguousError,
     ConflictError,
     DamagedStoreWarning,
@@ -118,19 +116,19 @@ from lance_memory.errors import (
     StoreFormatError,
     TransformError,
 )
-from lance_memory.govern.doctor import Health, HealthFinding, Severity, Treated, VersionBytes
-from lance_memory.govern.forget.results import ForgetPlan, ForgetProof, ForgetResult, Unfinished
-from lance_memory.govern.quota import Limit, Quota, Quotas, QuotaStatus, QuotaUse, Resource
-from lance_memory.govern.retention import (
+from .govern.doctor import Health, HealthFinding, Severity, Treated, VersionBytes
+from .govern.forget.results import ForgetPlan, ForgetProof, ForgetResult, Unfinished
+from .govern.quota import Limit, Quota, Quotas, QuotaStatus, QuotaUse, Resource
+from .govern.retention import (
     RetentionPlan,
     RetentionPolicy,
     RetentionResult,
     RetentionRule,
 )
-from lance_memory.granting import SharedFields, Sharing
-from lance_memory.index.build import IndexKind, IndexProgress, IndexReport
-from lance_memory.index.health import IndexInfo, IndexRecall
-from lance_memory.ingest import (
+from .granting import SharedFields, Sharing
+from .index.build import IndexKind, IndexProgress, IndexReport
+from .index.health import IndexInfo, IndexRecall
+from .ingest import (
     Additions,
     Answer,
     Category,
@@ -165,12 +163,14 @@ from lance_memory.ingest import (
     conversation,
     read_conversations,
 )
-from lance_memory.ingest.candidate import Candidate
-from lance_memory.ingest.extract import ModelExtractor, Provider, Reading, Rules
-from lance_memory.ingest.gate import Budget, Gate, GatePolicy
-from lance_memory.ingest.resolve import Judgement, OnClash, Statement, Whose
-from lance_memory.jobs import Desk, ForgottenJobs, Job, JobState, PurgeResult, ServicePlan, Worker
-from lance_memory.migrate import (
+from .ingest.candidate import Candidate
+from .ingest.extract import Reading, Rules
+from .ingest.extract.model import ModelExtractor
+from .ingest.extract.provider import Provider
+from .ingest.gate import Budget, Gate, GatePolicy
+from .ingest.resolve import Judgement, OnClash, Statement, Whose
+from .jobs import Desk, ForgottenJobs, Job, JobState, PurgeResult, ServicePlan, Worker
+from .migrate import (
     MigrationResult,
     MigrationStep,
     ReembedPlan,
@@ -178,7 +178,7 @@ from lance_memory.migrate import (
     ReembedResult,
     migrate_store,
 )
-from lance_memory.move import (
+from .move import (
     ArchivedFile,
     ArchiveManifest,
     ArchiveResult,
@@ -191,11 +191,11 @@ from lance_memory.move import (
     OnConflict,
     RestoreResult,
 )
-from lance_memory.record.decay import Decay
-from lance_memory.record.filters import Where
-from lance_memory.record.intake import Details, Fields
-from lance_memory.record.memory import Kind, Memory, Relationship, Scope, State
-from lance_memory.record.results import (
+from .record.decay import Decay
+from .record.filters import Where
+from .record.intake import Details, Fields
+from .record.memory import Kind, Memory, Relationship, Scope, State
+from .record.results import (
     AddManyResult,
     AddResult,
     Change,
@@ -215,11 +215,11 @@ from lance_memory.record.results import (
     Understood,
     WriteResult,
 )
-from lance_memory.redact import Finding, Redacted, Redactor, Sensitive, StandardRedactor
-from lance_memory.reporting import ReportResult
-from lance_memory.search import Fusion, LanceDBReranker, Mode, Ranking, Recency, Reranker
-from lance_memory.service import Retry
-from lance_memory.sharing import (
+from .redact import Finding, Redacted, Redactor, Sensitive, StandardRedactor
+from .reporting import ReportResult
+from .search import Fusion, LanceDBReranker, Mode, Ranking, Recency, Reranker
+from .service import Retry
+from .sharing import (
     Grant,
     GrantState,
     Rights,
@@ -227,7 +227,7 @@ from lance_memory.sharing import (
     SharedMemory,
     SharedResult,
 )
-from lance_memory.storage import (
+from .storage import (
     Branch,
     Damage,
     Durability,
@@ -240,18 +240,18 @@ from lance_memory.storage import (
     UpkeepResult,
     UpkeepStatus,
 )
-from lance_memory.store import MemoryStore
-from lance_memory.telemetry import serve_prometheus
-from lance_memory.usage import (
+from .store import MemoryStore
+from .telemetry import serve_prometheus
+from .usage import (
     QueryRecording,
     QueryWhere,
     RecordedQuery,
     RetirePlan,
     Usage,
 )
-from lance_memory.view import MemoryView
+from .view import MemoryView
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
     "AddManyResult",

@@ -8,8 +8,6 @@ from lance_memory.ingest.embedding import Vectors, vectors_of
 from lance_memory.ingest.extract import (
     Extract,
     Extractor,
-    ModelExtractor,
-    Provider,
     Reading,
     Rules,
 )
@@ -66,14 +64,12 @@ __all__ = [
     "Keep",
     "KeepPolicy",
     "Message",
-    "ModelExtractor",
     "Normalise",
     "Objection",
     "Order",
     "OrderOptions",
     "Overlay",
     "Passed",
-    "Provider",
     "Reading",
     "Redact",
     "RedactionPolicy",

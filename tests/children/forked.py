@@ -19,7 +19,7 @@ from multiprocessing import connection, forkserver, reduction
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["lance_memory"])
+CONTEXT.set_forkserver_preload(["lance_memory.agent"])  # which imports nearly all
 LOCK = threading.Lock()
 """Who starts a process, or asks whether it has ended, also asks about all others."""
 

@@ -14,7 +14,8 @@ from service_kit import Server, answering, floods, hangs_up, running, says, slee
 
 from lance_memory.errors import ExtractionError, InvalidInputError
 from lance_memory.ingest.candidate import Candidate, Category, Decision
-from lance_memory.ingest.extract import ModelExtractor, Provider
+from lance_memory.ingest.extract.model import ModelExtractor
+from lance_memory.ingest.extract.provider import Provider
 from lance_memory.record.memory import Memory
 from lance_memory.service import Retry
 
