@@ -60,7 +60,7 @@ def fixed() -> dict[str, Any]:
     """What does not change while a process runs."""
     return {
         "at": _STARTED,
-        "commit": _commit(),
+        "commit": commit(),
         **{name: found for name in PACKAGES if (found := _version(name))},
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -86,14 +86,23 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _commit() -> str | None:
-    """The commit, with a plus where files that it holds were changed; None outside of git."""
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=10"]
+def commit() -> str | None:
+    """The commit, with a plus where files that it holds were changed; None outside of git.
+
+    What is recorded here does not count: a run of all scripts writes it as it goes.
+    """
+    recorded = (":(exclude)bench/results", ":(exclude)bench/RESULTS.md")
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        head = _git("rev-parse", "--short=10", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *recorded)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
+    return f"{head}+" if changed else head
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _cpu() -> str | None:

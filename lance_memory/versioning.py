@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from typing import Literal, Self, overload
 
@@ -14,17 +15,20 @@ import pyarrow as pa
 from lance_memory.beside import Beside
 from lance_memory.embed import fitting_or_missing
 from lance_memory.errors import InvalidInputError, NotFoundError
-from lance_memory.record.results import RollbackPlan, WriteResult
+from lance_memory.record.arguments import one_of
+from lance_memory.record.results import MergePlan, RollbackPlan, WriteResult
 from lance_memory.record.rows import valid_vectors, with_vectors
 from lance_memory.record.schema import STORE_ID
 from lance_memory.storage import (
     Audit,
     ChangeSet,
     Comparison,
+    Prefer,
     Snapshot,
     Table,
     absolute,
     history,
+    merging,
     naming,
     refuse_taken,
     say,
@@ -156,6 +160,81 @@ class Versioning(Pending):
         line = naming.create_branch(self._table, name, number)
         beside = Beside.of(line, self._beside.where, clock=self._clock)
         return self._on(line, queries=self._queries, beside=beside)
+
+    @overload
+    def merge(
+        self,
+        branch: str,
+        *,
+        prefer: Prefer | Literal["ours", "theirs"] | None = ...,
+        dry_run: Literal[True],
+    ) -> MergePlan: ...
+
+    @overload
+    def merge(
+        self,
+        branch: str,
+        *,
+        prefer: Prefer | Literal["ours", "theirs"] | None = ...,
+        dry_run: Literal[False] = ...,
+        reason: str = ...,
+    ) -> WriteResult: ...
+
+    def merge(
+        self,
+        branch: str,
+        *,
+        prefer: Prefer | Literal["ours", "theirs"] | None = None,
+        dry_run: bool = False,
+        reason: str = "",
+    ) -> MergePlan | WriteResult:
+        """Do here what was done on another line since both were the same, as one version.
+
+        The other line is a branch that left this one, or the one that this one left; it stays as
+        it is. Where both changed a memory, and not to the same, or gave one key to two, nothing is
+        written unless `prefer` says who is right; of two under one key the other is then retired.
+        What was merged once is not merged again, also where it was reverted since: revert that.
+
+        Args:
+            branch: the other line; "main" too.
+            prefer: "ours" keeps what clashes as it is here, "theirs" makes it as it is there.
+            dry_run: only tell what would be done.
+            reason: shown by `log`.
+
+        Raises:
+            NotFoundError: there is no such branch.
+            InvalidInputError: neither of the two lines left the other.
+            ConflictError: memories were changed on both, or are live under one key; `ids` lists
+                them.
+            EmbeddingError: the branch has another embedding model, and this handle's cannot embed.
+        """
+        self._whole_store("merging")
+        side = None if prefer is None else Prefer(one_of("prefer", prefer, Prefer))
+        line = merging.line(self._table, branch)
+        line.refuse_writes()
+        theirs, base = line.latest(), merging.common(self._table, line)
+
+        def brought(present: Snapshot) -> tuple[ChangeSet, merging.Brought]:
+            told = merging.told(theirs, branch)
+            audit = self._audit(merging.OPERATION, reason, manifest=told)
+            return merging.bring(
+                present, theirs, base, audit=audit, prefer=side, refit=self._refitted
+            )
+
+        def plan(present: Snapshot) -> ChangeSet:
+            change, found = brought(present)
+            if side is None:
+                merging.refuse_clashes(found, branch)
+            return change
+
+        with naming.holding(line, theirs.version):
+            if not dry_run:
+                return self._write(plan)
+            present = self._snapshot()
+            _, found = brought(present)
+        return MergePlan(
+            version=present.version, branch=branch, tip=theirs.version, **asdict(found)
+        )
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch and the versions that only it has.

@@ -183,10 +183,15 @@ def _version(node: Node, room: int) -> Text:
 
 
 def _operation(entry: LogEntry) -> str:
-    """What was done; of what undid something also which version that was about."""
-    target = (entry.manifest or {}).get("target")
-    aim = {"revert": "of", "rollback": "to"}.get(entry.operation)
-    return entry.operation if aim is None or target is None else f"{entry.operation} {aim} {target}"
+    """What was done; of what is about another version or line also which."""
+    found = entry.manifest or {}
+    about = {
+        "revert": ("of", found.get("target")),
+        "rollback": ("to", found.get("target")),
+        "merge": ("of", found.get("branch")),
+    }
+    aim, name = about.get(entry.operation, ("", None))
+    return entry.operation if name is None else f"{entry.operation} {aim} {name}"
 
 
 def _block(sign: str, memory: Memory, room: int) -> Iterable[RenderableType]:

@@ -39,6 +39,10 @@ _WORDS = (
     ),
     (r"import with on_conflict=\"skip\"", "import with --on-conflict skip"),
     (r"import with embed=True", "import with --embed"),
+    (
+        r'look at them with dry_run=True, and say who is right with prefer="ours" or "theirs"',
+        "look at them with --dry-run, and say who is right with --prefer ours or theirs",
+    ),
     (r"with export_store\b", "with `lmem export-store`"),
     (r"^row 0: ", ""),
     (r"^--format (.*; there are: plain, )", r"--as \1"),

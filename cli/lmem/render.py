@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Lineage,
         LineageNode,
         Memory,
+        MergePlan,
         Related,
         RollbackPlan,
         SearchResult,
@@ -202,6 +203,23 @@ def undo_plan(
     )
     listed = (_one_line(f"{sign} {names(m)}  {_flat(m.content)}") for sign, m in some)
     return Group(line(head), *listed, *_more(going + coming + changing, show))
+
+
+def merge_plan(
+    plan: MergePlan, some: Iterable[tuple[str, Memory]], names: Names, *, show: int
+) -> RenderableType:
+    """What a merge would do; `some` of the memories, each with its sign."""
+    counts = {
+        "added": plan.added,
+        "changed": plan.changed,
+        "removed": plan.removed,
+        "changed on both lines": plan.clashes,
+        "of a key that both gave": plan.keys,
+    }
+    told = [f"{len(ids):,} {name}" for name, ids in counts.items() if ids]
+    head = f"merge {plan.branch} at version {plan.tip}: {', '.join(told) or 'nothing to bring'}"
+    listed = (_one_line(f"{sign} {names(m)}  {_flat(m.content)}") for sign, m in some)
+    return Group(line(head), *listed, *_more(sum(map(len, counts.values())), show))
 
 
 def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:

@@ -1,9 +1,9 @@
-"""diff, tag, branch, checkout, rollback, revert: the history."""
+"""diff, tag, branch, merge, checkout, rollback, revert: the history."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -176,9 +176,66 @@ def revert(
     _undone(call, store, "revert", version_or_tag(version), gate=gate, show=show)
 
 
+def merge(
+    call: Call,
+    name: Annotated[str, typer.Argument(metavar="BRANCH", help="The other line; main too.")],
+    gate: Reasoned,
+    *,
+    prefer: Annotated[
+        Literal["ours", "theirs"] | None,
+        typer.Option(help="Who is right where both changed a memory."),
+    ] = None,
+    show: Affected = 5,
+) -> None:
+    """Do here what was done on another line, as one version.
+
+    The branch of --branch is merged into, else main. The other line is a branch that left it, or
+    the one that it left, and stays as it is. Where both changed a memory, or gave one key to two,
+    nothing is written unless --prefer says who is right. What was merged once is not merged again.
+    """
+    store = call.open()
+    with call.out.progress("comparing"):
+        plan = store.merge(name, prefer=prefer, dry_run=True)
+    undecided = prefer is None and (plan.clashes or plan.keys)
+
+    def drawn() -> RenderableType:
+        theirs = call.line(name)
+        listed = [
+            *(("+", i) for i in plan.added),
+            *(("~", i) for i in plan.changed),
+            *(("-", i) for i in plan.removed),
+            *(("!", i) for i in (*plan.clashes, *plan.keys.values()) if undecided),
+        ]
+        some = [(s, (store if s in "-!" else theirs).find(i)) for s, i in listed[:show]]
+        there = [(sign, memory) for sign, memory in some if memory]
+        names = call.names([memory for _, memory in there])
+        found: RenderableType = call.draw.merge_plan(plan, there, names, show=show)
+        return found
+
+    if not plan and not gate.dry_run:
+        call.out.note(f"{name} has nothing that is not here; nothing was written")
+        return
+    if undecided and not gate.dry_run:
+        call.out.preview(drawn)
+        store.merge(name)  # which says what clashes
+    agreed = approved(
+        call,
+        gate,
+        plan=plan,
+        human=drawn,
+        quiet=(*plan.added, *plan.changed, *plan.removed, *plan.clashes),
+        question="merge it?",
+    )
+    if agreed:
+        _as_shown(store, plan.version)
+        with call.out.progress("merging"):
+            result = store.merge(name, prefer=prefer, reason=gate.reason)
+        call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])
+
+
 def register(app: TyperGroup) -> None:
     """Add these commands to `app`."""
-    for function in (diff, tag, untag, branch, branches, checkout, rollback, revert):
+    for function in (diff, tag, untag, branch, branches, merge, checkout, rollback, revert):
         app.add_command(Command(function))
 
 
@@ -224,11 +281,20 @@ def _affected(store: MemoryStore, plan: RollbackPlan, show: int) -> list[tuple[s
     return [(s, (store.at(back) if s == "+" else store).get(i)) for s, i in listed[:show]]
 
 
+def _as_shown(store: MemoryStore, version: int) -> None:
+    """Refuse what was looked at as of another version than the newest."""
+    from lance_memory import ConflictError
+
+    if store.version != version:
+        raise ConflictError(
+            f"version {store.version} was made meanwhile, and the plan is of {version}; "
+            "nothing was written: look again"
+        )
+
+
 def _undone(
     call: Call, store: MemoryStore, verb: str, target: Any, *, gate: Reasoned, show: int
 ) -> None:
-    from lance_memory import ConflictError
-
     undo: Any = getattr(store, verb)
     plan = undo(target, dry_run=True)
 
@@ -248,11 +314,7 @@ def _undone(
     )
     if not agreed:
         return
-    if store.version != plan.version:
-        raise ConflictError(
-            f"version {store.version} was made meanwhile, and the plan is of {plan.version}; "
-            "nothing was written: look again"
-        )
+    _as_shown(store, plan.version)
     with call.out.progress("rolling back" if verb == "rollback" else "reverting"):
         result = undo(target, reason=gate.reason)
     call.out.show(result, human=lambda: call.draw.written(result), quiet=[result.version])

@@ -23,6 +23,7 @@ __all__ = [
     "Lineage",
     "LineageNode",
     "MemoryChange",
+    "MergePlan",
     "Neighbour",
     "Outcome",
     "Related",
@@ -412,6 +413,46 @@ class RollbackPlan(Told):
 
     def __bool__(self) -> bool:
         return bool(self.reappear or self.change or self.disappear)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan(Told):
+    """What a merge would do, made at version `version`.
+
+    Attributes:
+        version: of this line.
+        branch: the line that would be merged.
+        tip: its version that would be.
+        added: ids of memories that only that line has.
+        changed: of those that become as they are there.
+        removed: of those that were taken away there.
+        clashes: of those that were changed on both lines, each in its way. They are among the
+            others only where `prefer` says "theirs".
+        keys: id of a memory of theirs → of the one of ours that is live under the same key.
+    """
+
+    version: int
+    branch: str
+    tip: int
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    clashes: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = {
+            "added": self.added,
+            "changed": self.changed,
+            "removed": self.removed,
+            "changed on both": self.clashes,
+            "of a key that is taken": tuple(self.keys),
+        }
+        lines = [f"{name}: {some(ids)}" for name, ids in told.items() if ids]
+        return "; ".join([f"merge of {self.branch} at version {self.tip}", *(lines or ["nothing"])])
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.clashes or self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

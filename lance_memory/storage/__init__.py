@@ -1,6 +1,6 @@
 """The engine room: the only one that imports lance."""
 
-from lance_memory.storage import history, indices, naming, undo
+from lance_memory.storage import history, indices, merging, naming, undo
 from lance_memory.storage.change import Audit, ChangeSet, Plan
 from lance_memory.storage.changes import changes_of
 from lance_memory.storage.deltas import Delta, deltas
@@ -8,6 +8,7 @@ from lance_memory.storage.disk.durable import Durability
 from lance_memory.storage.disk.whole import Damage
 from lance_memory.storage.history import Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
+from lance_memory.storage.merging import Prefer
 from lance_memory.storage.naming import Branch
 from lance_memory.storage.opening import absolute
 from lance_memory.storage.place import Place
@@ -34,6 +35,7 @@ __all__ = [
     "LogEntry",
     "Place",
     "Plan",
+    "Prefer",
     "RankingColumns",
     "Retain",
     "Snapshot",
@@ -51,6 +53,7 @@ __all__ = [
     "deltas",
     "history",
     "indices",
+    "merging",
     "naming",
     "refuse_taken",
     "row_named",

@@ -75,6 +75,7 @@ class ChangeSet:
             goes is in a file of this version; every row that goes or is replaced is in one of
             them, as it is at the version that was read. It is for forgetting: the log does not
             name the scopes, and the version is made even where it changes no row.
+        noted: the version is made even where it changes no row, for what its audit says.
         warnings: what its caller is to be told beside what was done.
     """
 
@@ -85,10 +86,11 @@ class ChangeSet:
     seen: Seen = field(default_factory=dict)
     looked: bool = False
     afresh: frozenset[int] | None = None
+    noted: bool = False
     warnings: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.afresh is not None or any(self.counts().values())
+        return self.noted or self.afresh is not None or any(self.counts().values())
 
     def counts(self) -> dict[str, int]:
         """How many rows are inserted, updated, deleted."""

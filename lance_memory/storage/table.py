@@ -477,11 +477,18 @@ class Table:
         return tried(snapshot, change, home=self.home, storage_options=self.storage_options)
 
     def on_branch(self, name: str) -> Table:
-        """The table on the branch `name`; its writes are not seen here, nor the other way round.
+        """The table on the branch `name`, or on main; writes of either are not seen by the other.
 
         Raises:
             NotFoundError: no such branch.
         """
+        if name == MAIN:
+            return Table.open(
+                self.uri,
+                storage_options=self.storage_options,
+                durability=self.durability,
+                sync=self._sync,
+            )
         if not name.isprintable():  # no name of a directory, which is looked for next
             raise NotFoundError(f"there is no branch {name!r} of {self.uri}")
         dataset, damage = open_newest(

@@ -17,7 +17,7 @@ from lance_memory.storage.change import Audit, ChangeSet
 from lance_memory.storage.history import Comparison, compare
 from lance_memory.storage.snapshot import Snapshot
 
-__all__ = ["NothingToRevertError", "Refit", "revert", "rollback"]
+__all__ = ["NothingToRevertError", "Refit", "as_at", "revert", "rollback"]
 
 
 Refit = Callable[[pa.Table], pa.Table]
@@ -91,13 +91,13 @@ def _inverse(
         )
     return ChangeSet(
         audit=audit,
-        inserts=_as_at(target, found.removed, present, refit),
-        updates=_as_at(target, found.updated, present, refit),
+        inserts=as_at(target, found.removed, present, refit),
+        updates=as_at(target, found.updated, present, refit),
         deletes=present.by_ids(found.inserted, columns=["id", *SCOPE_LEVELS]),
     )
 
 
-def _as_at(target: Snapshot, ids: Sequence[str], present: Snapshot, refit: Refit) -> pa.Table:
+def as_at(target: Snapshot, ids: Sequence[str], present: Snapshot, refit: Refit) -> pa.Table:
     """The rows as they were at `target`, with vectors comparable with the present ones."""
     rows = target.by_ids(ids, columns=present.schema.names)
     if not len(rows) or target.format.same_vectors(present.format):

@@ -3,12 +3,14 @@
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.origin import COMMAND, about, command, file_data, for_children, origin
+import bench.origin
+from bench.origin import COMMAND, about, command, commit, file_data, for_children, origin
 from bench.report import pictures, quality
 from bench.report.__main__ import main
 from bench.report.lines import Line, Lines, recorded
@@ -72,6 +74,24 @@ def test_a_missed_bar_stands_beside_the_summary_though_no_claim_names_it():
     values |= {"ratio_q1": 1.9, "ratio_q3": 2.1, "bar": 1.1, "met": False}
     told = page(Lines((Line(file="curate", number=7, values=values),))).text.split("## ")[0]
     assert "not met: search after a pass ([curate:7](results/curate.jsonl#L7))." in told
+
+
+def test_a_commit_has_a_plus_where_more_than_what_is_recorded_was_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.origin, "ROOT", tmp_path)
+    assert commit() is None
+    code, line = tmp_path / "code.py", tmp_path / "bench" / "results" / "a.jsonl"
+    line.parent.mkdir(parents=True)
+    for file in (code, line):
+        file.write_text("first")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    first = commit()
+    assert re.fullmatch(r"[0-9a-f]{10}", first)
+    line.write_text("measured again")
+    assert commit() == first
+    code.write_text("changed")
+    assert commit() == f"{first}+"
 
 
 def test_what_a_line_does_not_say_of_its_origin_is_told_as_not_recorded():

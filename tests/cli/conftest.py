@@ -107,14 +107,17 @@ IDS = [str(m["id"]) for m in MEMORIES]
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store: version 3 has all memories and the tag "start", version 4 retired the last."""
+    """A store: version 3 has all memories and the tag "start", version 4 retired the last.
+
+    The branch "side" left at version 3 and changed the tags of the first.
+    """
     from lance_memory import MemoryStore
 
     path = tmp_path_factory.mktemp("template") / "memory"
     store = MemoryStore.open(path, author="maker")
     store.add_many(MEMORIES)
     store.tag("start")
-    store.branch("side")
+    store.branch("side").update("k0", tags=["on the side"])
     store.retire("k5", reason="wrong")
     return path
 

@@ -73,6 +73,7 @@ COMMANDS = {
     "untag": ["untag", "start", "--yes"],
     "branch": ["branch", "other"],
     "branches": ["branches"],
+    "merge": ["merge", "side", "--yes"],
     "checkout": ["checkout", "3", "COPY"],
     "rollback": ["rollback", "start", "--yes"],
     "revert": ["revert", "4", "--yes"],

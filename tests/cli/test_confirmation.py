@@ -14,6 +14,7 @@ DESTRUCTIVE = {
     "apply": ["apply", "PLAN"],
     "rollback": ["rollback", "start"],
     "revert": ["revert", "4"],
+    "merge": ["merge", "side"],
     "share": ["share", "--user", "ann", "--tag", "odd", "--with-user", "bob"],
     "untag": ["untag", "start"],
     "branch": ["branch", "side", "--delete"],

@@ -33,6 +33,7 @@ ARGUMENTS = {
     "get": ["k0"], "search": ["x", "--mode", "text"], "related": ["k0"], "lineage": ["k0"],
     "sql": ["select 1"], "export": ["COPY"], "apply": ["-"], "diff": ["3"], "untag": ["start"],
     "checkout": ["3", "COPY"], "rollback": ["3"], "revert": ["4"], "branch": ["side"],
+    "merge": ["side"],
     "reembed": ["--model", "minilm"],
 }  # fmt: skip
 

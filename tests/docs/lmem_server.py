@@ -16,7 +16,14 @@ import socket
 import sys
 import threading
 
-IMPORTED = ("lance_memory.agent", "lmem.main", "lmem.render", "onnxruntime", "tokenizers", "scipy.sparse")
+IMPORTED = (
+    "lance_memory.agent",
+    "lmem.main",
+    "lmem.render",
+    "onnxruntime",
+    "tokenizers",
+    "scipy.sparse",
+)
 
 
 def serve(path):

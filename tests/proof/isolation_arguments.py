@@ -478,6 +478,7 @@ REFUSED = {
     "branches": {},
     "build_index": {},
     "checkout": {"version": 2, "path": "x"},
+    "merge": {"branch": "b"},
     "delete_branch": {"name": "b"},
     "doctor": {},
     "finish_forgetting": {},

@@ -12,6 +12,7 @@ from proof_kit import START, Clock, contents, open_store
 from proof_strategies import items, options, picks, timed
 
 from lance_memory import ConflictError, ConsolidateOptions, ConsolidationPlan
+from lance_memory.testing import violations
 
 LAWS = settings(
     max_examples=10,
@@ -92,6 +93,51 @@ def test_revert_of_a_write_is_identity_and_keeps_what_came_later(batch, verb, pi
         added = {i: row for i, row in contents(store).items() if i in ids}
         store.revert(made)
         assert contents(store) == {**before, **added}
+
+
+def said(row):
+    """A row without its revision, which comes after those of both where one replaced the other."""
+    return row and {k: v for k, v in row.items() if k not in ("revision", "updated_at")}
+
+
+@LAWS
+@given(
+    batch=batches,
+    ours=st.lists(st.tuples(st.sampled_from(VERBS), picks), max_size=4),
+    theirs=st.lists(st.tuples(st.sampled_from(VERBS), picks), max_size=4),
+    prefer=st.sampled_from(["ours", "theirs"]),
+)
+def test_two_lines_that_merge_one_another_are_one(batch, ours, theirs, prefer):
+    """What one did alone is done; nothing is left to merge, and the way back makes both equal."""
+    with tempfile.TemporaryDirectory() as directory:
+        store, clock = fresh(directory, batch)
+        branch, base = store.branch("side"), contents(store)
+        for line, steps in ((store, ours), (branch, theirs)):
+            for verb, pick in steps:
+                clock.tick()
+                try:
+                    does(line, verb, sorted(base), pick)
+                except (ConflictError, KeyError):
+                    continue
+        here, there = contents(store), contents(branch)
+        clock.tick()
+        plan = store.merge("side", dry_run=True)
+        store.merge("side", prefer=prefer)
+        merged = contents(store)
+        assert violations(store) == []
+        for identifier in {*base, *here, *there} - {*plan.keys, *plan.keys.values()}:
+            was, our, their = (side.get(identifier) for side in (base, here, there))
+            clash = our not in (was, their) and their != was
+            assert clash == (identifier in plan.clashes)
+            right = (
+                (our if prefer == "ours" else their) if clash else our if their == was else their
+            )
+            assert said(merged.get(identifier)) == said(right)
+        assert not store.merge("side", prefer=prefer, dry_run=True)
+        branch.merge("main", prefer="theirs")
+        assert contents(branch) == contents(store)
+        assert not branch.merge("main", dry_run=True)
+        assert not store.merge("side", dry_run=True)
 
 
 @LAWS

@@ -224,6 +224,8 @@ def past(store: MemoryStore) -> None:
     assert_type(store.rollback("here"), lm.WriteResult)
     assert_type(store.revert(entry.version, dry_run=True), lm.RollbackPlan)
     assert_type(store.revert(entry.version), lm.WriteResult)
+    assert_type(store.merge("try", dry_run=True), lm.MergePlan)
+    assert_type(store.merge("try", prefer="theirs"), lm.WriteResult)
 
 
 def dreamt(store: MemoryStore) -> None:
