@@ -121,7 +121,7 @@ def test_two_lines_that_merge_one_another_are_one(batch, ours, theirs, prefer):
                     continue
         here, there = contents(store), contents(branch)
         clock.tick()
-        plan = store.merge("side", dry_run=True)
+        plan = store.merge("side", prefer=prefer, dry_run=True)
         store.merge("side", prefer=prefer)
         merged = contents(store)
         assert violations(store) == []
