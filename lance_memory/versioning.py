@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import datetime
 from typing import Literal, Self, overload
 
@@ -20,6 +19,7 @@ from lance_memory.record.results import MergePlan, RollbackPlan, WriteResult
 from lance_memory.record.rows import valid_vectors, with_vectors
 from lance_memory.record.schema import STORE_ID
 from lance_memory.storage import (
+    FORGET,
     Audit,
     ChangeSet,
     Comparison,
@@ -38,6 +38,9 @@ from lance_memory.usage import QueryLog
 from lance_memory.waiting import Pending
 
 __all__ = ["Versioning"]
+
+_PATIENCE = 60.0
+"""Seconds to wait for whoever forgets, merges or goes back."""
 
 
 class Versioning(Pending):
@@ -205,36 +208,32 @@ class Versioning(Pending):
             NotFoundError: there is no such branch.
             InvalidInputError: neither of the two lines left the other.
             ConflictError: memories were changed on both, or are live under one key; `ids` lists
-                them.
+                them. Or somebody was forgetting, merging or going back for a minute.
             EmbeddingError: the branch has another embedding model, and this handle's cannot embed.
         """
         self._whole_store("merging")
         side = None if prefer is None else Prefer(one_of("prefer", prefer, Prefer))
-        line = merging.line(self._table, branch)
-        line.refuse_writes()
-        theirs, base = line.latest(), merging.common(self._table, line)
 
-        def brought(present: Snapshot) -> tuple[ChangeSet, merging.Brought]:
-            told = merging.told(theirs, branch)
-            audit = self._audit(merging.OPERATION, reason, manifest=told)
-            return merging.bring(
-                present, theirs, base, audit=audit, prefer=side, refit=self._refitted
-            )
+        def planned(present: Snapshot, of: merging.Lines) -> tuple[ChangeSet, MergePlan]:
+            audit = self._audit(merging.OPERATION, reason, manifest=of.told())
+            refit = self._refitted
+            return merging.bring(present, of.tip, of.base, audit=audit, prefer=side, refit=refit)
 
-        def plan(present: Snapshot) -> ChangeSet:
-            change, found = brought(present)
-            if side is None:
-                merging.refuse_clashes(found, branch)
-            return change
+        if dry_run:
+            return planned(self._snapshot(), merging.lines(self._table, branch))[1]
+        with self._table.place.alone(FORGET, wait=_PATIENCE):
+            of = merging.lines(self._table, branch)
 
-        with naming.holding(line, theirs.version):
-            if not dry_run:
-                return self._write(plan)
-            present = self._snapshot()
-            _, found = brought(present)
-        return MergePlan(
-            version=present.version, branch=branch, tip=theirs.version, **asdict(found)
-        )
+            def plan(present: Snapshot) -> ChangeSet:
+                change, found = planned(present, of)
+                if side is None:
+                    found.refuse_clashes()
+                return change
+
+            with naming.holding(of.theirs, of.tip.version):
+                result = self._write(plan)
+                of.keep_tip()
+        return result
 
     def delete_branch(self, name: str) -> None:
         """Remove a branch and the versions that only it has.
@@ -347,7 +346,8 @@ class Versioning(Pending):
             return self._audit(operation, reason, manifest={"target": target})
 
         if not dry_run:
-            return self._write(lambda present: back(present, audit())[0])
+            with self._table.place.alone(FORGET, wait=_PATIENCE):
+                return self._write(lambda present: back(present, audit())[0])
         present = self._snapshot()
         _, found = back(present, audit())
         return RollbackPlan(

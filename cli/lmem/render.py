@@ -206,9 +206,9 @@ def undo_plan(
 
 
 def merge_plan(
-    plan: MergePlan, some: Iterable[tuple[str, Memory]], names: Names, *, show: int
+    plan: MergePlan, some: Iterable[tuple[str, Memory]], names: Names, *, of: int, show: int
 ) -> RenderableType:
-    """What a merge would do; `some` of the memories, each with its sign."""
+    """What a merge would do; `some` of so many memories, each with its sign."""
     counts = {
         "added": plan.added,
         "changed": plan.changed,
@@ -219,7 +219,7 @@ def merge_plan(
     told = [f"{len(ids):,} {name}" for name, ids in counts.items() if ids]
     head = f"merge {plan.branch} at version {plan.tip}: {', '.join(told) or 'nothing to bring'}"
     listed = (_one_line(f"{sign} {names(m)}  {_flat(m.content)}") for sign, m in some)
-    return Group(line(head), *listed, *_more(sum(map(len, counts.values())), show))
+    return Group(line(head), *listed, *_more(of, show))
 
 
 def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:

@@ -196,34 +196,36 @@ def merge(
     store = call.open()
     with call.out.progress("comparing"):
         plan = store.merge(name, prefer=prefer, dry_run=True)
-    undecided = prefer is None and (plan.clashes or plan.keys)
+    undecided = () if prefer else (*plan.clashes, *plan.keys.values())
 
     def drawn() -> RenderableType:
-        theirs = call.line(name)
-        listed = [
-            *(("+", i) for i in plan.added),
-            *(("~", i) for i in plan.changed),
-            *(("-", i) for i in plan.removed),
-            *(("!", i) for i in (*plan.clashes, *plan.keys.values()) if undecided),
-        ]
-        some = [(s, (store if s in "-!" else theirs).find(i)) for s, i in listed[:show]]
-        there = [(sign, memory) for sign, memory in some if memory]
-        names = call.names([memory for _, memory in there])
-        found: RenderableType = call.draw.merge_plan(plan, there, names, show=show)
+        call.embedding = False  # the other line may have another model, and is only read
+        theirs, ours = call.line(name), store
+        signs = {"+": plan.added, "~": plan.changed, "-": plan.removed, "!": undecided}
+        listed = [(sign, i) for sign, ids in signs.items() for i in ids]
+        given_way = {*plan.keys.values()}
+        sides = {
+            i: (ours, theirs) if sign in "-!" or i in given_way else (theirs, ours)
+            for sign, i in listed[:show]
+        }
+        some = [(sign, _found(i, *sides[i])) for sign, i in listed[:show]]
+        names = call.names([memory for _, memory in some])
+        found: RenderableType = call.draw.merge_plan(plan, some, names, of=len(listed), show=show)
         return found
 
     if not plan and not gate.dry_run:
-        call.out.note(f"{name} has nothing that is not here; nothing was written")
+        nothing = f"{name} has nothing that is not here; nothing was written"
+        call.out.show(plan, human=lambda: call.draw.line(nothing), quiet=())
         return
     if undecided and not gate.dry_run:
         call.out.preview(drawn)
-        store.merge(name)  # which says what clashes
+        plan.refuse_clashes()
     agreed = approved(
         call,
         gate,
         plan=plan,
         human=drawn,
-        quiet=(*plan.added, *plan.changed, *plan.removed, *plan.clashes),
+        quiet=(*plan.added, *plan.changed, *plan.removed, *undecided),
         question="merge it?",
     )
     if agreed:
@@ -248,6 +250,11 @@ def _branch(store: MemoryStore, name: str) -> Branch:
         if found.name == name:
             return found
     raise no_branch(name)
+
+
+def _found(identifier: str, *sides: MemoryStore) -> Memory:
+    """A memory as it is on the first of the lines that has it."""
+    return next(memory for side in sides if (memory := side.find(identifier)) is not None)
 
 
 def _lines(found: Diff) -> list[dict[str, Any]]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from lance_memory.errors import ConflictError
 from lance_memory.html import Told
 from lance_memory.record import shown
 from lance_memory.record.memory import Memory, Scope, State
 from lance_memory.wording import shown as line
-from lance_memory.wording import some
+from lance_memory.wording import some, worded
 
 __all__ = [
     "AddManyResult",
@@ -426,9 +427,11 @@ class MergePlan(Told):
         added: ids of memories that only that line has.
         changed: of those that become as they are there.
         removed: of those that were taken away there.
-        clashes: of those that were changed on both lines, each in its way. They are among the
-            others only where `prefer` says "theirs".
-        keys: id of a memory of theirs → of the one of ours that is live under the same key.
+        clashes: of those that were changed on both lines, each in its way; where what both come
+            from cannot be read any more, of all that differ. They are among the others only where
+            `prefer` says "theirs".
+        keys: id of a memory of theirs → of the one of ours that is live under the same key. One of
+            the two is retired, and so among the others, where `prefer` says which.
     """
 
     version: int
@@ -453,6 +456,25 @@ class MergePlan(Told):
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.clashes or self.keys)
+
+    def refuse_clashes(self) -> None:
+        """Refuse what nobody has decided.
+
+        Raises:
+            ConflictError: there are clashes, or keys that both gave; `ids` lists the memories.
+        """
+        ids = [*self.clashes, *self.keys.values()]
+        counts = {
+            "{n} [memory was|memories were] changed on both lines": self.clashes,
+            "{n} [key was|keys were] given to a memory on each": self.keys,
+        }
+        why = " and ".join(worded(text, len(which)) for text, which in counts.items() if which)
+        if ids:
+            raise ConflictError(
+                f"could not merge {self.branch!r}: {why} ({some(ids)}); nothing was written: look "
+                'at them with dry_run=True, and say who is right with prefer="ours" or "theirs"',
+                ids=ids,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from lance_memory.storage.disk.durable import Durability
 from lance_memory.storage.disk.whole import Damage
 from lance_memory.storage.history import Comparison, LogEntry
 from lance_memory.storage.keys import refuse_taken
+from lance_memory.storage.lock import FORGET
 from lance_memory.storage.merging import Prefer
 from lance_memory.storage.naming import Branch
 from lance_memory.storage.opening import absolute
@@ -25,6 +26,7 @@ from lance_memory.storage.vector.staged import StagedVectors
 from lance_memory.storage.vector.switch import say, switch_vectors
 
 __all__ = [
+    "FORGET",
     "Audit",
     "Branch",
     "ChangeSet",

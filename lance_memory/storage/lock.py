@@ -8,13 +8,17 @@ from pathlib import Path
 
 from lance_memory.errors import ConflictError, StorageError
 
-__all__ = ["UPKEEP", "held"]
+__all__ = ["FORGET", "UPKEEP", "held"]
 
 UPKEEP = "upkeep.lock"
 """The name of the lock of upkeep: whoever holds it changes no row, and nobody else removes files.
 
 Who also takes a table's `writing` takes this one first: upkeep, which holds it, may wait for that.
 """
+
+FORGET = "forget.lock"
+"""The name of the lock of whoever forgets, and of whoever writes what another version or line has:
+it could write again what is being forgotten. Taken before `UPKEEP`."""
 
 
 @contextmanager

@@ -7,7 +7,6 @@ not to the same, is a clash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,24 +15,23 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_memory.errors import ConflictError, InvalidInputError, NotFoundError
+from lance_memory.errors import ConflictError, InvalidInputError, LanceMemoryError, NotFoundError
 from lance_memory.record.memory import SCOPE_LEVELS
-from lance_memory.record.rows import changed, patched, retired
+from lance_memory.record.results import MergePlan
+from lance_memory.record.rows import EMBEDDING, changed, patched, retired
 from lance_memory.storage import naming
 from lance_memory.storage.change import Audit, ChangeSet
 from lance_memory.storage.history import compare, entries
 from lance_memory.storage.keys import taken
-from lance_memory.storage.naming import Branch
 from lance_memory.storage.opening import MAIN
 from lance_memory.storage.snapshot import Snapshot
 from lance_memory.storage.table import Table
 from lance_memory.storage.undo import Refit, as_at
-from lance_memory.wording import some, worded
 
-__all__ = ["OPERATION", "Brought", "Prefer", "bring", "common", "line", "refuse_clashes", "told"]
+__all__ = ["OPERATION", "Lines", "Prefer", "bring", "lines"]
 
 OPERATION: Final = "merge"
-"""What the log calls it; see `told` for what stands with it."""
+"""What the log calls it; see `Lines.told` for what stands with it."""
 
 
 class Prefer(StrEnum):
@@ -44,90 +42,109 @@ class Prefer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
-    """What a merge does: ids, sorted.
+class Lines:
+    """A line, and another that is merged into it.
 
     Attributes:
-        added: memories that only they have.
-        changed: memories of both that become theirs.
-        removed: memories that they took away.
-        clashes: memories that both changed, each in its way.
-        keys: id of one of theirs -> of the one of ours that is live under the same key.
+        ours: the line that is written to.
+        theirs: the other.
+        tip: what is merged, the newest version of the other.
+        base: the last state that both had; None: it cannot be read any more.
+        branch: the identity of the branch of the two, of no other of the same name before or after.
     """
 
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    clashes: tuple[str, ...]
-    keys: Mapping[str, str]
+    ours: Table
+    theirs: Table
+    tip: Snapshot
+    base: Snapshot | None
+    branch: str
+
+    def told(self) -> dict[str, Any]:
+        """What the log keeps of the merge, for the next one."""
+        return {"branch": self.theirs.branch, "line": self.branch, "tip": self.tip.version}
+
+    def keep_tip(self) -> None:
+        """Keep what was merged from clean-up, in place of what was before: the next begins there.
+
+        Where that fails, the next merge may ask about memories that were merged already.
+        """
+        with suppress(LanceMemoryError):
+            naming.keep_merged(self.theirs, self.branch, self.tip.version)
 
 
-def line(ours: Table, name: str) -> Table:
-    """The other line.
+def lines(ours: Table, name: str) -> Lines:
+    """A line and the other one, a branch that left it or the one that it left.
+
+    What both had is where the branch began, or what was merged last, in either direction.
 
     Raises:
         NotFoundError: there is no such branch.
-    """
-    there = sorted({MAIN, *(one.name for one in naming.branches(ours))})
-    if name not in there:
-        raise NotFoundError(f"there is no branch {name!r}; there are: {', '.join(there)}")
-    return ours.on_branch(name)
-
-
-def common(ours: Table, theirs: Table) -> Snapshot:
-    """The last state that a line and the branch that left it, or the line that it left, both had.
-
-    That is where the branch began, or what was merged last, in either direction; of what was merged
-    the last that clean-up has left.
-
-    Raises:
         InvalidInputError: neither of the two left the other.
+        StoreFormatError: the other line is of an earlier schema.
     """
     branches = {one.name: one for one in naming.branches(ours)}
+    if name not in {MAIN, *branches}:
+        there = ", ".join([MAIN, *branches])
+        raise NotFoundError(f"there is no branch {name!r}; there are: {there}")
+    if name == ours.branch:
+        raise InvalidInputError(f"{name!r} is this line itself; name another")
+    theirs = ours.on_branch(name)
+    theirs.refuse_writes()
+    tip = theirs.latest()
     for branch, parent in ((theirs, ours), (ours, theirs)):
         found = branches.get(branch.branch)
         if found is not None and found.parent == parent.branch:
-            return _merged_last(ours, theirs, found) or parent.at(found.parent_version)
+            identity = naming.identity(ours, found.name)
+            merged = _merged_last(ours, theirs, identity, since=found.parent_version)
+            line, version = merged or (parent, found.parent_version)
+            base: Snapshot | None = None
+            with suppress(NotFoundError):  # it was cleaned up, or had what was forgotten
+                base = line.at(version)
+            return Lines(ours=ours, theirs=theirs, tip=tip, base=base, branch=identity)
     raise InvalidInputError(
-        f"{theirs.branch!r} did not leave {ours.branch!r}, nor the other way round: merge it into "
-        "the line that it left, and that one into this"
+        f"{name!r} did not leave {ours.branch!r}, nor the other way round: merge it into the line "
+        "that it left, and that one into this"
     )
-
-
-def told(theirs: Snapshot, branch: str) -> dict[str, Any]:
-    """What the log of the other line keeps of a merge, for the next one."""
-    return {"branch": branch, "tip": theirs.version, "made": theirs.written_at().isoformat()}
 
 
 def bring(
     present: Snapshot,
     theirs: Snapshot,
-    base: Snapshot,
+    base: Snapshot | None,
     *,
     audit: Audit,
     prefer: Prefer | None,
     refit: Refit,
-) -> tuple[ChangeSet, Brought]:
+) -> tuple[ChangeSet, MergePlan]:
     """What happened between `base` and `theirs`, for the present.
+
+    Without a base nobody knows who changed what: all in which theirs differs clashes, and what only
+    the present has stays.
 
     Args:
         present: where it is to happen too.
         theirs: the version that is merged.
-        base: what both come from.
-        audit: of the commit.
+        base: what both come from; None: it cannot be read any more.
+        audit: of the commit; its manifest is `Lines.told`.
         prefer: who is right in a clash; None leaves what clashes out of the change set.
         refit: see `Refit`.
+
+    Raises:
+        ConflictError: an id is in two scopes.
     """
-    found = compare(base, theirs)
-    touched = [*found.inserted, *found.updated, *found.removed]
-    was, new, now = (side.locate(touched).fingerprints() for side in (base, theirs, present))
-    differs = [i for i in touched if now.get(i) != new.get(i)]
-    clashes = {i for i in differs if now.get(i) != was.get(i)}
+    found = compare(present if base is None else base, theirs)
+    gone = () if base is None else found.removed
+    touched = [*found.inserted, *found.updated, *gone]
+    new, now = (side.locate(touched).fingerprints() for side in (theirs, present))
+    was = {} if base is None else base.locate(touched).fingerprints()
+    alike = {i for i in touched if now.get(i) == new.get(i)}
+    alike -= _unlike(present, theirs, [i for i in alike if i in new and i in now])
+    differs = [i for i in touched if i not in alike]
+    clashes = {i for i in differs if base is None or now.get(i) != was.get(i)}
     take = [i for i in differs if prefer is Prefer.THEIRS or i not in clashes]
-    gone = [i for i in take if i not in new]
-    rows = _after_both(
+    rows = _on_top(
         as_at(theirs, [i for i in take if i in new], present, refit),
-        present.by_ids(sorted(clashes), columns=["id", "revision", "updated_at"]),
+        present.by_ids(take, columns=["id", "revision", "updated_at", *SCOPE_LEVELS]),
         audit,
     )
     keys = taken(present, rows, audit.at, leaving=take)
@@ -139,55 +156,65 @@ def bring(
     elif prefer is Prefer.OURS:
         parts.append(_given_way(rows.filter(held), audit))
     written = pa.concat_tables(parts)
-    standing = present.locate(written["id"].to_pylist()).rows["id"]
+    standing = present.by_ids(written["id"].to_pylist(), columns=["id"])["id"]
     there = pc.is_in(written["id"], standing.combine_chunks())
     change = ChangeSet(
         audit=audit,
         inserts=written.filter(pc.invert(there)),
         updates=written.filter(there),
-        deletes=present.by_ids(gone, columns=["id", *SCOPE_LEVELS]),
-        noted=prefer is not None and bool(clashes or keys),  # or they would be asked again
+        deletes=present.by_ids([i for i in take if i not in new], columns=["id", *SCOPE_LEVELS]),
+        noted=bool(touched),  # or what both did alike, and what was decided, would be asked again
     )
-    brought = Brought(
+    plan = MergePlan(
+        version=present.version,
+        branch=audit.manifest["branch"],
+        tip=theirs.version,
         added=_ids(change.inserts),
         changed=_ids(change.updates),
         removed=_ids(change.deletes),
         clashes=tuple(sorted(clashes)),
         keys=keys,
     )
-    return change, brought
+    return change, plan
 
 
-def refuse_clashes(brought: Brought, branch: str) -> None:
-    """Refuse a merge in which nobody has said who is right.
+def _unlike(present: Snapshot, theirs: Snapshot, ids: list[str]) -> set[str]:
+    """Those that differ in spite of one revision, time and text.
+
+    These name one content on one line; on two, clocks that stand still can give them twice.
+    """
+    columns = [name for name in present.schema.names if name != EMBEDDING]
+    sides = (side.by_ids(ids, columns=columns).to_pylist() for side in (present, theirs))
+    ours, its = ({row["id"]: row for row in rows} for rows in sides)
+    return {i for i in ids if ours[i] != its[i]}
+
+
+def _on_top(theirs: pa.Table, ours: pa.Table, audit: Audit) -> pa.Table:
+    """Rows that take the place of ours, as revisions that come after them.
 
     Raises:
-        ConflictError: lists the memories.
+        ConflictError: one is in another scope here.
     """
-    if not brought.clashes and not brought.keys:
-        return
-    ids = [*brought.clashes, *brought.keys.values()]
-    counts = {
-        "{n} [memory was|memories were] changed on both lines": brought.clashes,
-        "{n} [key was|keys were] given to a memory on each": brought.keys,
+    before = {row["id"]: row for row in ours.to_pylist()}
+    late, stamps = [], []
+    for row in theirs.select(["id", "revision", "updated_at", *SCOPE_LEVELS]).to_pylist():
+        old = before.get(row["id"], row)
+        if any(row[level] != old[level] for level in SCOPE_LEVELS):
+            raise ConflictError(
+                f"memory {row['id']} is in one scope here, and in another on the other line; "
+                "nothing was written: delete one of the two",
+                ids=[row["id"]],
+            )
+        grown = all(row[name] > old[name] for name in ("revision", "updated_at"))
+        late.append(old is not row and not grown)
+        stamps.append({name: max(row[name], old[name]) for name in ("revision", "updated_at")})
+    columns = {
+        name: pa.array([stamp[name] for stamp in stamps], theirs.schema.field(name).type)
+        for name in ("revision", "updated_at")
     }
-    why = " and ".join(worded(text, len(which)) for text, which in counts.items() if which)
-    raise ConflictError(
-        f"could not merge {branch!r}: {why} ({some(ids)}); nothing was written: look at them with "
-        'dry_run=True, and say who is right with prefer="ours" or "theirs"',
-        ids=ids,
-    )
-
-
-def _after_both(theirs: pa.Table, ours: pa.Table, audit: Audit) -> pa.Table:
-    """Those of theirs that take the place of one of ours as a revision that comes after both."""
-    over = pc.is_in(theirs["id"], ours["id"].combine_chunks())
-    rows = theirs.filter(over)
-    order = pc.index_in(rows["id"], ours["id"].combine_chunks())
-    pairs = {name: (rows[name], ours[name].take(order)) for name in ("revision", "updated_at")}
-    latest = {n: pc.if_else(pc.less(its, mine), mine, its) for n, (its, mine) in pairs.items()}
-    later = changed(patched(rows, latest), {}, now=audit.at)
-    return pa.concat_tables([theirs.filter(pc.invert(over)), later])
+    behind = pa.array(late, pa.bool_())
+    later = changed(patched(theirs, columns).filter(behind), {}, now=audit.at)
+    return pa.concat_tables([theirs.filter(pc.invert(behind)), later])
 
 
 def _ids(rows: pa.Table | None) -> tuple[str, ...]:
@@ -202,32 +229,36 @@ def _given_way(rows: pa.Table, audit: Audit) -> pa.Table:
     return retired(rows, reason=audit.reason or "its key was given to another", now=audit.at)
 
 
-def _merged_last(ours: Table, theirs: Table, branch: Branch) -> Snapshot | None:
-    """What one of two lines took of the other last; None: nothing yet that can be read."""
-    by_us = _last_merge(ours, theirs, branch)
-    by_them = _last_merge(theirs, ours, branch)
-    if by_us and by_them:  # the later one knew of the other
-        return (by_them if by_them.of.version >= by_us.at else by_us).of
-    found = by_us or by_them
-    return found.of if found else None
-
-
 class _Merge(NamedTuple):
-    """A merge: the version that it made on the one line, and what it took of the other."""
+    """A merge: the version that it made on the one line, and the one that it took of the other."""
 
-    at: int
-    of: Snapshot
+    made: int
+    tip: int
 
 
-def _last_merge(into: Table, other: Table, branch: Branch) -> _Merge | None:
-    for made in entries(into):
-        if made.version <= branch.parent_version:
+def _merged_last(
+    ours: Table, theirs: Table, branch: str, *, since: int
+) -> tuple[Table, int] | None:
+    """What one of two lines took of the other last, as a version of that; None: nothing yet.
+
+    Args:
+        ours: one of them.
+        theirs: the other.
+        branch: the identity of the branch of the two.
+        since: the version that it left the other at.
+    """
+    by_us, by_them = (_last_merge(line, branch, since) for line in (ours, theirs))
+    if by_us and (not by_them or by_them.tip < by_us.made):  # the later one knew of the other
+        return theirs, by_us.tip
+    return (ours, by_them.tip) if by_them else None
+
+
+def _last_merge(line: Table, branch: str, since: int) -> _Merge | None:
+    """The last merge between the two lines that was made on one of them."""
+    for made in entries(line):
+        if made.version <= since:
             return None
-        found = made.manifest or {}
-        if made.operation != OPERATION or found["branch"] != other.branch:
-            continue
-        with suppress(NotFoundError):
-            of = other.at(found["tip"])
-            if told(of, other.branch) == found:  # and no branch of the same name that is gone
-                return _Merge(made.version, of)
+        told = made.manifest or {}
+        if made.operation == OPERATION and told["line"] == branch:
+            return _Merge(made.version, int(told["tip"]))
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +23,7 @@ from lance_memory.files import make_private
 from lance_memory.storage.disk.named import torn_refs
 from lance_memory.storage.engine import UnexplainedError, translated
 from lance_memory.storage.log.audit import AuditLog
-from lance_memory.storage.opening import TABLE_NAME, refuse_other_things
+from lance_memory.storage.opening import MAIN, TABLE_NAME, refuse_other_things
 from lance_memory.storage.rewritten import place_of
 from lance_memory.storage.table import Table
 from lance_memory.storage.upkeep.state import drop_state
@@ -48,6 +50,9 @@ RESERVED = "lmem-"
 
 HOLD = f"{RESERVED}hold-"
 """Tags that keep a version for as long as something reads it; see `holding`."""
+
+MERGED = f"{RESERVED}merged-"
+"""Tags that keep what another line has merged; see `keep_merged`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +227,32 @@ def all_branches(table: Table) -> list[Branch]:
     ]
 
 
+def identity(table: Table, branch: str) -> str:
+    """What tells a branch from others that had its name, or will."""
+    with _naming_refs(table, "list branches"):
+        found = table.branch_refs()[branch]["branch_identifier"]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:32]
+
+
+def keep_merged(table: Table, branch: str, version: int) -> None:
+    """Keep a version that another line has merged, in place of the one that was kept for it before.
+
+    Args:
+        table: the line that has the version.
+        branch: the identity of the branch of the two lines; for as long as that is there.
+        version: which.
+    """
+    _create_tag(table, f"{_merged(branch)}{_side(table)}", version, move=True)
+
+
+def _merged(branch: str) -> str:
+    return f"{MERGED}{branch}-"
+
+
+def _side(table: Table) -> str:
+    return "main" if table.branch == MAIN else "branch"
+
+
 def create_branch(table: Table, name: str, version: int) -> Table:
     """A branch that starts at `version`.
 
@@ -254,6 +285,10 @@ def delete_branch(table: Table, name: str) -> None:
     names = {branch.name for branch in branches(table)}
     if name not in names:
         raise NotFoundError(f"there is no branch {name!r}; there are: {_listed(names)}")
+    merged = _merged(identity(table, name))
+    for tag in (tag for tag in table.tag_refs() if tag.startswith(merged)):
+        with translated(f"remove tag {tag!r}"):
+            table.own().dataset.tags.delete(tag)
     with translated(f"delete branch {name!r}"):
         table.own().dataset.branches.delete(name)
     AuditLog.of(table).drop(name)

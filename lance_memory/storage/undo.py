@@ -99,7 +99,7 @@ def _inverse(
 
 def as_at(target: Snapshot, ids: Sequence[str], present: Snapshot, refit: Refit) -> pa.Table:
     """The rows as they were at `target`, with vectors comparable with the present ones."""
+    if not ids:
+        return present.by_ids((), columns=present.schema.names)
     rows = target.by_ids(ids, columns=present.schema.names)
-    if not len(rows) or target.format.same_vectors(present.format):
-        return rows
-    return refit(rows)
+    return rows if target.format.same_vectors(present.format) else refit(rows)

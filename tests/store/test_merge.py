@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 from lance_memory import (
     ConflictError,
+    FunctionEmbedder,
     InvalidInputError,
     MergePlan,
     NotFoundError,
@@ -16,6 +19,7 @@ from lance_memory import (
     ScopeError,
     State,
 )
+from lance_memory.storage import naming
 from lance_memory.testing import check
 
 
@@ -253,7 +257,7 @@ def test_lines_that_did_not_leave_one_another_are_told(lines):
     other = store.branch("other")
     with pytest.raises(InvalidInputError, match="'trial' did not leave 'other', nor"):
         other.merge("trial")
-    with pytest.raises(InvalidInputError, match="'main' did not leave 'main'"):
+    with pytest.raises(InvalidInputError, match="'main' is this line itself"):
         store.merge("main")
     deeper = branch.branch("deeper")
     deeper.add("deep", user="ana")
@@ -274,19 +278,133 @@ def test_bad_input_is_told(lines):
         store.scoped(user="ana").merge("trial")
 
 
-def test_a_merge_after_clean_up_begins_where_the_branch_did(lines, clock):
-    """What was merged is not a clash because the version that was merged last is gone."""
+def test_what_was_merged_is_kept_from_clean_up_for_the_next_merge(lines, clock):
+    """Else what was deleted here since would come back, as new on the branch."""
     store, branch = lines
-    branch.update("a", content="merged before")
+    gone = branch.add("merged and deleted", user="ana").id
     store.merge("trial")
+    store.delete([gone])
     for number in range(4):
         clock.forward(minutes=1)
         branch.add(f"later {number}", user="ana")
     branch.optimize(clean_older_than=timedelta(0))
+    store.optimize(clean_older_than=timedelta(0))
     plan = store.merge("trial", dry_run=True)
     assert (len(plan.added), plan.changed, plan.clashes) == (4, (), ())
     store.merge("trial")
-    assert rows(store) == rows(branch)
+    assert "merged and deleted" not in contents(store)
+    assert store.tags() == branch.tags() == {}
+    store.delete_branch("trial")
+    assert naming.all_tags(store._table) == {}
+
+
+def test_without_what_both_had_all_that_differs_is_a_clash(lines):
+    """Forgetting takes the version away that the branch began from."""
+    store, _ = lines
+    store.add("secret", key="s", user="bob")
+    side = store.branch("side")
+    side.add("theirs alone", user="ana")
+    store.add("ours alone", user="ana")
+    store.forget(["s"])
+    with pytest.raises(ConflictError, match="1 memory was changed on both lines"):
+        store.merge("side")
+    plan = store.merge("side", prefer="theirs", dry_run=True)
+    assert (len(plan.added), plan.changed, plan.removed) == (1, (), ())
+    store.merge("side", prefer="theirs")
+    assert contents(store) == ["ours alone", "the a", "the b", "the c", "theirs alone"]
+    assert not store.merge("side", dry_run=True)
+
+
+def test_a_tip_that_was_rewritten_to_forget_is_still_what_was_merged_last(lines):
+    store, branch = lines
+    secret = branch.add("secret", user="bob").id
+    gone = branch.add("merged and deleted", user="ana").id
+    store.merge("trial")
+    store.delete([gone])
+    store.forget([secret])
+    branch.add("new", user="ana")
+    with suppress(ConflictError):  # where that version is gone, nothing comes back unasked
+        store.merge("trial")
+    assert not {"merged and deleted", "secret"} & set(contents(store))
+
+
+def test_lines_that_merge_one_another_at_once_do_it_one_after_the_other(lines):
+    store, branch = lines
+    for number in range(5):
+        here = store.add(f"ours {number}", user="ana").id
+        branch.add(f"theirs {number}", user="ana")
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(store.merge, "trial"), pool.submit(branch.merge, "main")]
+            for done in both:
+                done.result()
+        store.delete([here])
+        store.merge("trial")
+        assert f"ours {number}" not in contents(store)
+        branch.merge("main")
+        assert rows(branch) == rows(store)
+
+
+def test_edits_at_one_moment_of_a_clock_that_stands_still_are_two(reopen, tmp_path):
+    moment = datetime(2025, 1, 1, tzinfo=UTC)
+    store = reopen(tmp_path / "still", clock=lambda: moment)
+    one = store.add("a memory", user="ana").id
+    branch = store.branch("trial")
+    store.update(one, tags=["ours"])
+    branch.update(one, tags=["theirs"])
+    assert store.merge("trial", dry_run=True).clashes == (one,)
+
+
+def test_a_revision_only_grows(lines):
+    """Who holds a revision that was overwritten is refused."""
+    store, branch = lines
+    branch.update("a", content="theirs")
+    held = branch.get("a").revision
+    branch.update("a", content="theirs again")
+    store.update("a", content="ours")
+    store.merge("trial", prefer="ours")
+    branch.merge("main")
+    assert branch.get("a").content == "ours"
+    with pytest.raises(ConflictError):
+        branch.update("a", content="blind", revision=held)
+    changed = branch.update("b", content="theirs").version
+    store.merge("trial")
+    branch.revert(changed)
+    store.merge("trial")
+    check(branch)
+
+
+def test_a_deletion_comes_from_a_line_with_vectors_of_another_size(lines, reopen):
+    store, branch = lines
+    other = FunctionEmbedder(
+        lambda texts: np.ones((len(texts), 4), np.float32), name="other", dimension=4
+    )
+    branch.reembed(other)
+    branch = reopen(store.uri, branch="trial", embedder=other)
+    branch.delete(["a"])
+    assert store.merge("trial").deleted == 1
+    branch.update("b", content="their b")
+    assert store.merge("trial").updated == 1
+    assert store.get("b").embedding.shape == store.get("c").embedding.shape
+
+
+def test_an_id_in_two_scopes_is_refused(lines):
+    store, branch = lines
+    store.add("ours", id="one", user="ana")
+    branch.add("theirs", id="one", user="bob")
+    with pytest.raises(ConflictError, match="memory one is in one scope here"):
+        store.merge("trial", prefer="theirs")
+
+
+def test_what_both_did_alike_is_merged_too(lines):
+    """A revert of ours is not undone by the next merge."""
+    store, branch = lines
+    branch.delete(["a"])
+    ours = store.delete(["a"]).version
+    store.merge("trial")
+    store.revert(ours)
+    assert not store.merge("trial", dry_run=True)
+    store.merge("trial")
+    assert "the a" in contents(store)
 
 
 def test_writers_beside_a_merge_lose_nothing(lines):

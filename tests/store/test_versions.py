@@ -14,8 +14,9 @@ from lance_memory import (
     State,
     StoreFormatError,
     WriteResult,
+    versioning,
 )
-from lance_memory.storage import naming
+from lance_memory.storage import FORGET, naming
 
 
 def contents(view):
@@ -778,3 +779,19 @@ def test_the_stores_own_tags_and_branches_are_hidden_and_cannot_be_taken(store):
         with pytest.raises(InvalidInputError, match="the store's own"):
             make("lmem-hold-mine")
     assert naming.all_tags(store._table) == {}
+
+
+def test_who_goes_back_or_merges_waits_for_who_forgets(store, monkeypatch):
+    """It could write again what is being forgotten, after the proof that nothing is left."""
+    monkeypatch.setattr(versioning, "_PATIENCE", 0.05)
+    first = store.add("a").version
+    store.branch("trial").add("b")
+    second = store.add("c").version
+    with store._table.place.alone(FORGET, wait=0):
+        for verb, of in ((store.rollback, first), (store.revert, second), (store.merge, "trial")):
+            assert verb(of, dry_run=True)
+            with pytest.raises(ConflictError, match="another process holds"):
+                verb(of)
+    store.merge("trial")
+    store.rollback(first)
+    assert contents(store) == ["a"]

@@ -24,7 +24,7 @@ from lance_memory.record.filters import Filter, any_of
 from lance_memory.record.identity import new_id
 from lance_memory.record.memory import Scope
 from lance_memory.record.rows import EMBEDDING
-from lance_memory.storage import history, naming
+from lance_memory.storage import FORGET, history, naming
 from lance_memory.storage.erase.needles import SHORTEST_TEXT, Needles
 from lance_memory.storage.erase.stains import Stains
 from lance_memory.storage.files.lines import raw_tags
@@ -36,7 +36,6 @@ from lance_memory.wording import worded
 
 __all__ = ["Asked", "Queries", "finish", "forget", "plan", "unfinished"]
 
-_LOCK = "forget.lock"
 _PATIENCE = 60.0
 _ROUNDS = 8
 _CLONE = "checkout-"
@@ -214,7 +213,7 @@ def _alone(table: Table) -> Iterator[None]:
     What they have not committed yet looks like what a killed process left behind.
     """
     with ExitStack() as held:
-        held.enter_context(table.place.alone(_LOCK, wait=_PATIENCE))
+        held.enter_context(table.place.alone(FORGET, wait=_PATIENCE))
         held.enter_context(nobody_stages(table.place, wait=_PATIENCE))
         held.enter_context(upkeep.alone(table.on_branch("main")))
         yield
