@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/curate.py              # 100,000 rows, about 8 minutes
     .venv/bin/python bench/curate.py --quick      # small, for the test; its ratios mean little
-    .venv/bin/python bench/curate.py --million    # only 1,000,000 rows in 1,000 scopes, 5 minutes
+    .venv/bin/python bench/curate.py --million    # only 1,000,000 rows in 1,000 scopes, 1 minute
 
 Bare clustering is the matrix product of all rows with all rows, in the same blocks, and nothing
 else. A bare pass is the engine's merge of the rows that the pass writes.

@@ -1,6 +1,6 @@
 """How search, building, memory and disk grow with the number of memories.
 
-    python bench/growth.py                          # 10,000, 100,000 and 1,000,000 rows: 15 minutes
+    python bench/growth.py                          # 10,000, 100,000 and 1,000,000 rows: 3 minutes
     python bench/growth.py --rows 10000 100000
 
 A store is filled in one process and searched in another, with default options; a tenth of its rows

@@ -1,7 +1,7 @@
 """Our store beside others: same rows, same questions, same machine, one after the other.
 
     pip install -e '.[bench]'                     # in an environment of its own
-    python bench/peers.py                         # 100,000 rows, about 10 minutes
+    python bench/peers.py                         # 100,000 rows, about 3 minutes
     python bench/peers.py --only lance-memory sqlite-vec --rows 20000
 
 Each store is filled in one process and asked in another, so that memory is what a reader needs. Each

@@ -1,6 +1,6 @@
 """All measurements, one after the other, and the page that shows them.
 
-    .venv/bin/python bench/run.py                     # writes bench/results/*.jsonl and bench/RESULTS.md; hours
+    .venv/bin/python bench/run.py                     # writes bench/results/*.jsonl and bench/RESULTS.md; some 75 minutes
     .venv/bin/python bench/run.py --quick             # small forms, two at once, into a new directory; below 3 minutes
     .venv/bin/python bench/run.py --only search peers
 
