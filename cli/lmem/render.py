@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Lineage,
         LineageNode,
         Memory,
+        MemoryStore,
         MergePlan,
         Related,
         RollbackPlan,
@@ -206,20 +208,50 @@ def undo_plan(
 
 
 def merge_plan(
-    plan: MergePlan, some: Iterable[tuple[str, Memory]], names: Names, *, of: int, show: int
+    plan: MergePlan,
+    ours: MemoryStore,
+    theirs: MemoryStore,
+    named: Callable[[list[Memory]], Names],
+    *,
+    prefer: str | None,
+    show: int,
 ) -> RenderableType:
-    """What a merge would do; `some` of so many memories, each with its sign."""
-    counts = {
-        "added": plan.added,
-        "changed": plan.changed,
+    """What a merge would do: memories as they would be, and what clashes as it is on both lines."""
+    lost = [] if prefer is None else [*(plan.keys if prefer == "ours" else plan.keys.values())]
+    undecided = [*((i, i) for i in plan.clashes), *((o, t) for t, o in plan.keys.items())]
+    groups = {
+        "added": [i for i in plan.added if i not in lost],
+        "changed": [i for i in plan.changed if i not in lost],
         "removed": plan.removed,
-        "changed on both lines": plan.clashes,
-        "of a key that both gave": plan.keys,
+        "retired, as the other has the key": lost,
+        "to be decided with --prefer": [] if prefer else undecided,
     }
-    told = [f"{len(ids):,} {name}" for name, ids in counts.items() if ids]
-    head = f"merge {plan.branch} at version {plan.tip}: {', '.join(told) or 'nothing to bring'}"
-    listed = (_one_line(f"{sign} {names(m)}  {_flat(m.content)}") for sign, m in some)
-    return Group(line(head), *listed, *_more(of, show))
+
+    def listed() -> Iterator[tuple[str, Memory, str]]:
+        signs = {"+": ("added", theirs), "~": ("changed", theirs), "-": ("removed", ours)}
+        for sign, (name, side) in signs.items():
+            yield from ((sign, memory, _hidden(memory)) for memory in map(side.get, groups[name]))
+        yield from (("-", (theirs if i in plan.keys else ours).get(i), "retired") for i in lost)
+        for mine, its in [] if prefer else undecided:
+            for where, memory in (("here", ours.find(mine)), (plan.branch, theirs.find(its))):
+                if memory:
+                    yield "!", memory, ", ".join(filter(None, (where, _hidden(memory))))
+
+    some = [*islice(listed(), show)]
+    names = named([memory for _, memory, _ in some])
+    lines = [
+        _one_line(f"{sign} {names(m)}  {_flat(m.content)}{f'  ({note})' if note else ''}")
+        for sign, m, note in some
+    ]
+    counts = [f"{len(ids):,} {name}" for name, ids in groups.items() if ids]
+    head = f"merge {plan.branch} at version {plan.tip}: {', '.join(counts) or 'nothing to bring'}"
+    total = sum(map(len, groups.values())) + (0 if prefer else len(undecided))
+    return Group(line(head), *lines, *_more(total, show))
+
+
+def _hidden(memory: Memory) -> str:
+    """The state of a memory that nothing recalls."""
+    return "" if memory.state == "active" else str(memory.state)
 
 
 def cluster_plan(plan: ConsolidationPlan, *, show: int) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -108,13 +109,18 @@ def branch(
         branches(call)
         return
     store = call.open()
+    if not delete and gate.dry_run:
+        start = store.at(store.version if version is None else when(version, store)).version
+        _allowed(call, gate, {"branch": name, "version": start}, f"start {name} at version {start}")
+        return
     if not delete:
         made = store.branch(name, _chosen(store, version))
         answer = {"branch": name, "version": made.version}
         _said(call, answer, f"branch {name} starts at version {made.version}")
         return
     answer = plain(_branch(store, name))
-    if _allowed(call, gate, answer, f"remove branch {name} and the versions that only it has"):
+    what = f"remove branch {name} and the versions that only it has{_unmerged(store, name)}"
+    if _allowed(call, gate, answer, what):
         store.delete_branch(name)
         _said(call, answer, f"removed branch {name}")
 
@@ -200,21 +206,13 @@ def merge(
 
     def drawn() -> RenderableType:
         call.embedding = False  # the other line may have another model, and is only read
-        theirs, ours = call.line(name), store
-        signs = {"+": plan.added, "~": plan.changed, "-": plan.removed, "!": undecided}
-        listed = [(sign, i) for sign, ids in signs.items() for i in ids]
-        given_way = {*plan.keys.values()}
-        sides = {
-            i: (ours, theirs) if sign in "-!" or i in given_way else (theirs, ours)
-            for sign, i in listed[:show]
-        }
-        some = [(sign, _found(i, *sides[i])) for sign, i in listed[:show]]
-        names = call.names([memory for _, memory in some])
-        found: RenderableType = call.draw.merge_plan(plan, some, names, of=len(listed), show=show)
+        found: RenderableType = call.draw.merge_plan(
+            plan, store, call.line(name), call.names, prefer=prefer, show=show
+        )
         return found
 
     if not plan and not gate.dry_run:
-        nothing = f"{name} has nothing that is not here; nothing was written"
+        nothing = f"nothing to merge: {name} changed nothing since it was merged, or since it began"
         call.out.show(plan, human=lambda: call.draw.line(nothing), quiet=())
         return
     if undecided and not gate.dry_run:
@@ -245,16 +243,23 @@ def _chosen(store: MemoryStore, version: str | None) -> str | datetime | None:
     return None if version is None else when(version, store)
 
 
+def _unmerged(store: MemoryStore, name: str) -> str:
+    """How many changes of a branch were not merged into this line, where it left that."""
+    from lance_memory import LanceMemoryError
+
+    with suppress(LanceMemoryError):
+        plan = store.merge(name, dry_run=True)
+        there = {*plan.added, *plan.changed, *plan.removed, *plan.clashes, *plan.keys}
+        if there:
+            return f", {len(there):,} not merged"
+    return ""
+
+
 def _branch(store: MemoryStore, name: str) -> Branch:
     for found in store.branches():
         if found.name == name:
             return found
     raise no_branch(name)
-
-
-def _found(identifier: str, *sides: MemoryStore) -> Memory:
-    """A memory as it is on the first of the lines that has it."""
-    return next(memory for side in sides if (memory := side.find(identifier)) is not None)
 
 
 def _lines(found: Diff) -> list[dict[str, Any]]:

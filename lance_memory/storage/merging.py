@@ -33,6 +33,8 @@ __all__ = ["OPERATION", "Lines", "Prefer", "bring", "lines"]
 OPERATION: Final = "merge"
 """What the log calls it; see `Lines.told` for what stands with it."""
 
+_STAMPS: Final = ("revision", "updated_at")
+
 
 class Prefer(StrEnum):
     """Whose version of a memory stands, where two lines changed it each in its way."""
@@ -135,16 +137,14 @@ def bring(
     found = compare(present if base is None else base, theirs)
     gone = () if base is None else found.removed
     touched = [*found.inserted, *found.updated, *gone]
-    new, now = (side.locate(touched).fingerprints() for side in (theirs, present))
-    was = {} if base is None else base.locate(touched).fingerprints()
-    alike = {i for i in touched if now.get(i) == new.get(i)}
-    alike -= _unlike(present, theirs, [i for i in alike if i in new and i in now])
-    differs = [i for i in touched if i not in alike]
+    new, now = (_told(side, touched) for side in (theirs, present))
+    was = {} if base is None else _told(base, touched)
+    differs = [i for i in touched if now.get(i) != new.get(i)]
     clashes = {i for i in differs if base is None or now.get(i) != was.get(i)}
     take = [i for i in differs if prefer is Prefer.THEIRS or i not in clashes]
     rows = _on_top(
         as_at(theirs, [i for i in take if i in new], present, refit),
-        present.by_ids(take, columns=["id", "revision", "updated_at", *SCOPE_LEVELS]),
+        present.by_ids(take, columns=["id", *_STAMPS, *SCOPE_LEVELS]),
         audit,
     )
     keys = taken(present, rows, audit.at, leaving=take)
@@ -178,15 +178,14 @@ def bring(
     return change, plan
 
 
-def _unlike(present: Snapshot, theirs: Snapshot, ids: list[str]) -> set[str]:
-    """Those that differ in spite of one revision, time and text.
+def _told(side: Snapshot, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """What rows say: all but when and how often they were changed, and their vectors.
 
-    These name one content on one line; on two, clocks that stand still can give them twice.
+    A revision and a time name one content on one line. On two they do not: clocks that stand still
+    give both edits the same, and `_on_top` gives what is the same others.
     """
-    columns = [name for name in present.schema.names if name != EMBEDDING]
-    sides = (side.by_ids(ids, columns=columns).to_pylist() for side in (present, theirs))
-    ours, its = ({row["id"]: row for row in rows} for rows in sides)
-    return {i for i in ids if ours[i] != its[i]}
+    columns = [name for name in side.columns if name not in _STAMPS and name != EMBEDDING]
+    return {row["id"]: row for row in side.by_ids(ids, columns=columns).to_pylist()}
 
 
 def _on_top(theirs: pa.Table, ours: pa.Table, audit: Audit) -> pa.Table:
@@ -197,7 +196,7 @@ def _on_top(theirs: pa.Table, ours: pa.Table, audit: Audit) -> pa.Table:
     """
     before = {row["id"]: row for row in ours.to_pylist()}
     late, stamps = [], []
-    for row in theirs.select(["id", "revision", "updated_at", *SCOPE_LEVELS]).to_pylist():
+    for row in theirs.select(["id", *_STAMPS, *SCOPE_LEVELS]).to_pylist():
         old = before.get(row["id"], row)
         if any(row[level] != old[level] for level in SCOPE_LEVELS):
             raise ConflictError(
@@ -205,12 +204,12 @@ def _on_top(theirs: pa.Table, ours: pa.Table, audit: Audit) -> pa.Table:
                 "nothing was written: delete one of the two",
                 ids=[row["id"]],
             )
-        grown = all(row[name] > old[name] for name in ("revision", "updated_at"))
+        grown = all(row[name] > old[name] for name in _STAMPS)
         late.append(old is not row and not grown)
-        stamps.append({name: max(row[name], old[name]) for name in ("revision", "updated_at")})
+        stamps.append({name: max(row[name], old[name]) for name in _STAMPS})
     columns = {
         name: pa.array([stamp[name] for stamp in stamps], theirs.schema.field(name).type)
-        for name in ("revision", "updated_at")
+        for name in _STAMPS
     }
     behind = pa.array(late, pa.bool_())
     later = changed(patched(theirs, columns).filter(behind), {}, now=audit.at)

@@ -137,8 +137,6 @@ def test_two_lines_that_merge_one_another_are_one(batch, ours, theirs, prefer):
         branch.merge("main", prefer="theirs")
         back = contents(branch)
         assert {i: said(row) for i, row in back.items()} == {i: said(r) for i, r in merged.items()}
-        store.merge("side")  # revisions that the branch had to raise over its own
-        assert contents(branch) == contents(store)
         assert violations(branch) == violations(store) == []
         assert not branch.merge("main", dry_run=True)
         assert not store.merge("side", dry_run=True)
