@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Literal, Self, overload
 
@@ -221,7 +222,7 @@ class Versioning(Pending):
 
         if dry_run:
             return planned(self._snapshot(), merging.lines(self._table, branch))[1]
-        with self._table.place.alone(FORGET, wait=_PATIENCE):
+        with self._nobody_forgets():
             of = merging.lines(self._table, branch)
 
             def plan(present: Snapshot) -> ChangeSet:
@@ -291,6 +292,11 @@ class Versioning(Pending):
             quotas=self._meter.quotas,
         )
 
+    def _nobody_forgets(self) -> AbstractContextManager[None]:
+        """Nobody forgets, merges or goes back while the block lasts; see `lock.FORGET`."""
+        self._table.refuse_writes()
+        return self._table.place.alone(FORGET, wait=_PATIENCE)
+
     def _written(self, version: int | str) -> int | datetime:
         """The version to revert: a number as it is, of a tag the write that it stands for.
 
@@ -346,7 +352,7 @@ class Versioning(Pending):
             return self._audit(operation, reason, manifest={"target": target})
 
         if not dry_run:
-            with self._table.place.alone(FORGET, wait=_PATIENCE):
+            with self._nobody_forgets():
                 return self._write(lambda present: back(present, audit())[0])
         present = self._snapshot()
         _, found = back(present, audit())
