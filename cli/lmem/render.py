@@ -217,22 +217,25 @@ def merge_plan(
     show: int,
 ) -> RenderableType:
     """What a merge would do: memories as they would be, and what clashes as it is on both lines."""
-    lost = [] if prefer is None else [*(plan.keys if prefer == "ours" else plan.keys.values())]
-    undecided = [*((i, i) for i in plan.clashes), *((o, t) for t, o in plan.keys.items())]
-    groups = {
+    losers = plan.keys if prefer == "ours" else plan.keys.values()
+    lost = frozenset(losers if prefer else ())
+    clashes = [*((i, i) for i in plan.clashes), *((o, t) for t, o in plan.keys.items())]
+    undecided = [] if prefer else clashes
+    groups: dict[str, Sequence[str]] = {
         "added": [i for i in plan.added if i not in lost],
         "changed": [i for i in plan.changed if i not in lost],
         "removed": plan.removed,
-        "retired, as the other has the key": lost,
-        "to be decided with --prefer": [] if prefer else undecided,
+        "retired, as the other has the key": sorted(lost),
     }
 
     def listed() -> Iterator[tuple[str, Memory, str]]:
         signs = {"+": ("added", theirs), "~": ("changed", theirs), "-": ("removed", ours)}
         for sign, (name, side) in signs.items():
             yield from ((sign, memory, _hidden(memory)) for memory in map(side.get, groups[name]))
-        yield from (("-", (theirs if i in plan.keys else ours).get(i), "retired") for i in lost)
-        for mine, its in [] if prefer else undecided:
+        yield from (
+            ("-", (theirs if i in plan.keys else ours).get(i), "retired") for i in sorted(lost)
+        )
+        for mine, its in undecided:
             for where, memory in (("here", ours.find(mine)), (plan.branch, theirs.find(its))):
                 if memory:
                     yield "!", memory, ", ".join(filter(None, (where, _hidden(memory))))
@@ -244,8 +247,9 @@ def merge_plan(
         for sign, m, note in some
     ]
     counts = [f"{len(ids):,} {name}" for name, ids in groups.items() if ids]
+    counts += [f"{len(undecided):,} to be decided with --prefer"] if undecided else []
     head = f"merge {plan.branch} at version {plan.tip}: {', '.join(counts) or 'nothing to bring'}"
-    total = sum(map(len, groups.values())) + (0 if prefer else len(undecided))
+    total = sum(map(len, groups.values())) + 2 * len(undecided)
     return Group(line(head), *lines, *_more(total, show))
 
 

@@ -45,17 +45,15 @@ class Prefer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """A line, and another that is merged into it.
+    """Another line that is merged into one.
 
     Attributes:
-        ours: the line that is written to.
-        theirs: the other.
+        theirs: the other line.
         tip: what is merged, the newest version of the other.
         base: the last state that both had; None: it cannot be read any more.
         branch: the identity of the branch of the two, of no other of the same name before or after.
     """
 
-    ours: Table
     theirs: Table
     tip: Snapshot
     base: Snapshot | None
@@ -102,7 +100,7 @@ def lines(ours: Table, name: str) -> Lines:
             base: Snapshot | None = None
             with suppress(NotFoundError):  # it was cleaned up, or had what was forgotten
                 base = line.at(version)
-            return Lines(ours=ours, theirs=theirs, tip=tip, base=base, branch=identity)
+            return Lines(theirs=theirs, tip=tip, base=base, branch=identity)
     raise InvalidInputError(
         f"{name!r} did not leave {ours.branch!r}, nor the other way round: merge it into the line "
         "that it left, and that one into this"

@@ -230,8 +230,10 @@ def all_branches(table: Table) -> list[Branch]:
 def identity(table: Table, branch: str) -> str:
     """What tells a branch from others that had its name, or will."""
     with _naming_refs(table, "list branches"):
-        found = table.branch_refs()[branch]["branch_identifier"]
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:32]
+        found = table.branch_refs()[branch]
+    # Branches that an earlier release of the engine made have no identifier.
+    unique = found.get("branch_identifier") or [branch, found["parent_version"], found["create_at"]]
+    return hashlib.sha256(json.dumps(unique).encode()).hexdigest()[:32]
 
 
 def keep_merged(table: Table, branch: str, version: int) -> None:

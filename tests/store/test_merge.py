@@ -44,6 +44,17 @@ def lines(store, clock):
     check(store)
 
 
+def disagree(store, branch):
+    """Three memories that both lines change, each in its way, and one that only theirs has."""
+    branch.update("a", content="their a")
+    store.update("a", content="our a")
+    branch.delete(["b"])
+    store.update("b", content="our b")
+    branch.update("c", content="their c")
+    store.delete(["c"])
+    branch.add("theirs alone", user="ana")
+
+
 def test_what_a_branch_did_happens_here_as_one_version(lines, clock):
     store, branch = lines
     added = branch.add("new on the branch", user="ana")
@@ -101,13 +112,7 @@ def test_a_plan_tells_what_the_merge_does(lines):
 def test_what_both_changed_is_refused_until_somebody_is_right(lines):
     store, branch = lines
     a, b, c = (store.get(key).id for key in "abc")
-    branch.update("a", content="their a")
-    store.update("a", content="our a")
-    branch.delete(["b"])
-    store.update("b", content="our b")
-    branch.update("c", content="their c")
-    store.delete(["c"])
-    branch.add("theirs alone", user="ana")
+    disagree(store, branch)
     before = rows(store)
     with pytest.raises(ConflictError, match="could not merge 'trial': 3 memories") as caught:
         store.merge("trial")
@@ -130,13 +135,7 @@ def test_what_both_changed_is_refused_until_somebody_is_right(lines):
 )
 def test_who_is_right_decides_what_both_changed(lines, prefer, expected):
     store, branch = lines
-    branch.update("a", content="their a")
-    store.update("a", content="our a")
-    branch.delete(["b"])
-    store.update("b", content="our b")
-    branch.update("c", content="their c")
-    store.delete(["c"])
-    branch.add("theirs alone", user="ana")
+    disagree(store, branch)
     store.merge("trial", prefer=prefer)
     assert contents(store) == expected
     assert not store.merge("trial", dry_run=True)
